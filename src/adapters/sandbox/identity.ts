@@ -1,0 +1,80 @@
+import { chmod, chown, lchown, lstat, readdir } from "node:fs/promises";
+import { statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { UnreachableMountError } from "./errors.js";
+
+/**
+ * The real user of every sandboxed process when trialist itself runs as root. One id for all: files that belong to it
+ * can be mounted read-write into any later stage without knowing who made them, and what keeps two executions apart is
+ * their mounts and their process namespaces, not their user. Nothing on a normal machine owns this id.
+ */
+export const sandboxUserId = 60_000;
+
+/** The user that sandboxed processes really run as, or null when that is simply ours. */
+export function sandboxUser(): { readonly uid: number; readonly gid: number } | null {
+  return process.getuid?.() === 0 ? { uid: sandboxUserId, gid: sandboxUserId } : null;
+}
+
+/**
+ * Makes a folder tree writable for the sandbox: call it on every workspace and output folder after filling it.
+ * Links themselves change hands, never what they point at. Without root there is nothing to hand over, only the owner's
+ * permissions are completed.
+ */
+export async function giveToSandbox(path: string): Promise<void> {
+  const user = sandboxUser();
+  const entry = await lstat(path);
+  if (entry.isSymbolicLink()) {
+    if (user !== null) await lchown(path, user.uid, user.gid);
+    return;
+  }
+  const wanted = (entry.mode & 0o7777 & ~0o7000) | (entry.isDirectory() ? 0o755 : 0o644);
+  if ((entry.mode & 0o7777) !== wanted) await chmod(path, wanted);
+  if (entry.isDirectory()) {
+    for (const name of await readdir(path)) await giveToSandbox(join(path, name));
+  }
+  if (user !== null && (entry.uid !== user.uid || entry.gid !== user.gid)) await chown(path, user.uid, user.gid);
+}
+
+function mayEnter(entry: { uid: number; gid: number; mode: number }, user: { uid: number; gid: number }): boolean {
+  if (entry.uid === user.uid) return (entry.mode & 0o100) !== 0;
+  if (entry.gid === user.gid) return (entry.mode & 0o010) !== 0;
+  return (entry.mode & 0o001) !== 0;
+}
+
+/**
+ * Checks that the sandbox's user can get to each path, so that a closed folder on the way is named here and not in
+ * bubblewrap's terse words after the fact.
+ */
+export function assertReachable(paths: readonly string[]): void {
+  const user = sandboxUser();
+  const entered = new Set<string>();
+  for (const path of paths) {
+    try {
+      statSync(path);
+    } catch (cause) {
+      throw new UnreachableMountError(
+        {
+          what: "a folder that the stage needs is not there",
+          where: path,
+          expected: "an existing file or folder",
+          found: (cause as NodeJS.ErrnoException).code ?? String(cause),
+          remedy: "create it, or correct the mount in the environment",
+        },
+        { cause },
+      );
+    }
+    if (user === null) continue;
+    for (let folder = dirname(path); !entered.has(folder); folder = dirname(folder)) {
+      entered.add(folder);
+      const entry = statSync(folder);
+      if (mayEnter(entry, user)) continue;
+      throw new UnreachableMountError({
+        what: "the sandbox cannot get to a folder that the stage needs",
+        where: path,
+        expected: `user ${user.uid} may enter every folder on the way (permission x)`,
+        found: `${folder} has mode ${(entry.mode & 0o777).toString(8)} and belongs to user ${entry.uid}`,
+        remedy: `keep the cache outside such folders (for example under /var/cache/trialist), or run: chmod o+x ${folder}`,
+      });
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import { canonicalJson, digestOf } from "../../protocol/canonical.js";
+import type { Amount } from "../../protocol/budget.js";
+import { exceeds } from "../../protocol/budget.js";
+import type { Command, Submission } from "../../protocol/commands.js";
+import type { RunEvent, Violation } from "../../protocol/events.js";
+import { organizationNamed } from "../../organizations/registry.js";
+import { surfaceViolations, violation } from "../admission.js";
+import { drawsOf } from "../draw.js";
+import { activeTime, configurationOf, type OpenCall, type RunState } from "../state.js";
+import { proposalView } from "../views.js";
+import { type Handler, only, refuse, withBlobs } from "./decision.js";
+import { finishing } from "./run.js";
+
+type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
+
+/** Asks the organization what comes next, when there is room for one more trial. */
+export const advance: Handler<Of<"advance">> = (state, command) => {
+  const configuration = configurationOf(state);
+  const remeasurement = dueRemeasurement(state);
+  if (remeasurement !== null) return only(remeasurement);
+  const reservation: Amount = { trials: 1, ...configuration.callReservation };
+  const cap = exceeds(state.budget, configuration.budget, reservation);
+  if (cap !== null) return exhausted(state, cap);
+  const { wallMs } = configuration.budget;
+  if (wallMs !== null && activeTime(state, command.at) + state.pipelineWallMs > wallMs) {
+    // A trial that cannot end in the time that is left would be cancelled half-way: it is not started.
+    return idle(state) ? only(...finishing(state, "budget: wall-clock, the time left is less than one trial takes", true)) : only();
+  }
+  const draws = drawsOf(configuration.seed);
+  const move = organizationNamed(configuration.organization.name).next(state.organization, state, draws);
+  if (move.kind === "wait") return only();
+  if (move.kind === "finish") return only(...finishing(state, move.reason, true));
+  const number = state.counters.call + 1;
+  const bytes = new TextEncoder().encode(canonicalJson(proposalView(state, move.role, move.base, command.at)));
+  const view = { blob: digestOf(bytes), bytes: bytes.byteLength };
+  return withBlobs([{ digest: view.blob, bytes }], {
+    type: "call.requested",
+    data: {
+      call: `c${number}`,
+      role: move.role,
+      researcher: configuration.researchers[move.role] ?? configuration.researchers["*"] ?? "reference",
+      view,
+      viewVersion: state.version,
+      base: move.base,
+      move: { ...move.detail, comparator: move.comparator },
+      seed: draws.seed("call", number),
+      bestAtView: state.leader?.trial ?? null,
+      reservation,
+    },
+  });
+};
+
+function exhausted(state: RunState, cap: string): ReturnType<Handler<never>> {
+  // What is in flight may free its reservation: only an idle run is at its cap.
+  return idle(state) ? only(...finishing(state, `budget: ${cap}`, true)) : only();
+}
+
+function idle(state: RunState): boolean {
+  return state.openTrials.length === 0 && Object.keys(state.calls).length === 0;
+}
+
+function dueRemeasurement(state: RunState): RunEvent | null {
+  const { environment, seed } = configurationOf(state);
+  const every = environment.noise.remeasureEvery;
+  if (every === 0 || state.searchTrialsEnded - state.remeasuredAt < every) return null;
+  if (Object.values(state.measurements).some((measurement) => measurement.reason === "remeasurement")) return null;
+  const number = state.counters.measurement + 1;
+  return {
+    type: "measurement.requested",
+    data: { measurement: `m${number}`, trial: "t0", subject: "t0", reason: "remeasurement", purpose: "in-loop", pair: 0, round: 0, seed: drawsOf(seed).seed("remeasurement", number) },
+  };
+}
+
+export const answerCall: Handler<Of<"answer_call">> = (state, command) => {
+  const call = openCall(state, command.call);
+  const { answer } = command;
+  const violations = "violations" in answer ? answer.violations : admissionViolations(state, answer);
+  if ("violations" in answer || violations.length > 0) return only(...refusedCall(state, call, command, violations));
+  return only(
+    { type: "call.answered", data: { call: call.id, round: call.round, output: command.output, usage: command.usage } },
+    ...admitSubmission(state, answer, {
+      by: { call: call.id },
+      base: call.base,
+      comparator: String(call.move.comparator ?? call.base),
+      move: call.move,
+      bestAtView: call.bestAtView,
+    }),
+  );
+};
+
+function refusedCall(state: RunState, call: OpenCall, command: Of<"answer_call">, violations: readonly Violation[]): RunEvent[] {
+  const final = call.round >= configurationOf(state).limits.callRounds;
+  return [
+    { type: "call.refused", data: { call: call.id, round: call.round, output: command.output, violations: violations.slice(0, 20), final, usage: command.usage } },
+    ...suspendLane(state, final),
+  ];
+}
+
+export const failCall: Handler<Of<"fail_call">> = (state, command) => {
+  const call = openCall(state, command.call);
+  const final = call.round >= configurationOf(state).limits.callRounds;
+  return only(
+    { type: "call.failed", data: { call: call.id, round: call.round, kind: command.kind, message: command.message.slice(0, 4000), final, usage: command.usage } },
+    ...suspendLane(state, final),
+  );
+};
+
+/** Refusals have their own bound, so that a researcher that is always refused suspends the run instead of spinning. */
+function suspendLane(state: RunState, final: boolean): RunEvent[] {
+  const bound = configurationOf(state).limits.refusedCalls;
+  if (!final || state.callCounts.refusedInARow + 1 < bound) return [];
+  return [{ type: "run.suspended", data: { reason: `${bound} calls in a row brought no admissible candidate`, todo: "`trialist status RUN` shows why the last ones were refused; mend the researcher, then `trialist resume RUN`." } }];
+}
+
+/** Push: a session, an MCP client or a person hands in a candidate that nobody asked for. Same door, same rules. */
+export const submit: Handler<Of<"submit">> = (state, command) => {
+  if (state.phase !== "searching") throw refuse("a run that is searching", `a run that is ${state.phase}`);
+  const configuration = configurationOf(state);
+  const base = state.trials[command.base];
+  if (base === undefined || base.retracted) throw refuse("a base trial of this run that stands", command.base);
+  if ("session" in command.by && state.sessions[command.by.session] === undefined) throw refuse("an open session", command.by.session);
+  const cap = exceeds(state.budget, configuration.budget, { trials: 1, costUsd: 0, tokens: 0, computeMs: 0 });
+  const violations = [...admissionViolations(state, command.submission), ...(cap === null ? [] : [violation("budget", `the ${cap} budget is used up`, null)])];
+  const plan = `p${state.counters.plan + 1}`;
+  const best = state.leader?.trial ?? null;
+  const admission = { by: command.by, base: command.base, comparator: command.base, move: {}, bestAtView: best };
+  if (violations.length > 0) return only(proposed(plan, command.submission, admission), { type: "plan.refused", data: { plan, violations } });
+  const session: RunEvent[] = "session" in command.by ? [{ type: "session.submitted", data: { session: command.by.session, plan } }] : [];
+  return only(...admitSubmission(state, command.submission, admission), ...session);
+};
+
+function admissionViolations(state: RunState, submission: Submission): Violation[] {
+  const configuration = configurationOf(state);
+  const problems = surfaceViolations(configuration.environment.surface, submission.edited, submission.manifest);
+  const twin = state.candidates[submission.candidate.blob];
+  if (twin !== undefined && organizationNamed(configuration.organization.name).duplicates === "refuse") {
+    problems.push(violation("duplicate_candidate", `this is the same content as trial ${twin}, which was measured already`, null));
+  }
+  return problems;
+}
+
+interface Admission {
+  readonly by: { readonly call: string } | { readonly session: string } | { readonly submitter: string };
+  readonly base: string;
+  readonly comparator: string;
+  readonly move: Readonly<Record<string, string | number | null>>;
+  readonly bestAtView: string | null;
+}
+
+function proposed(plan: string, submission: Submission, admission: Admission): RunEvent {
+  return {
+    type: "plan.proposed",
+    data: {
+      plan,
+      by: admission.by,
+      base: admission.base,
+      parents: [admission.base],
+      respondsTo: [...submission.respondsTo],
+      hypothesis: submission.hypothesis,
+      expectedGain: submission.expectedGain,
+      commitment: { ...submission.commitment },
+      comparator: admission.comparator,
+    },
+  };
+}
+
+function admitSubmission(state: RunState, submission: Submission, admission: Admission): RunEvent[] {
+  const plan = `p${state.counters.plan + 1}`;
+  const trial = `t${state.counters.trial + 1}`;
+  return [
+    proposed(plan, submission, admission),
+    { type: "plan.admitted", data: { plan } },
+    {
+      type: "trial.admitted",
+      data: { trial, kind: "search", plan, candidate: submission.candidate, base: admission.base, parents: [admission.base], move: { ...admission.move }, name: null, bestAtView: admission.bestAtView, bestAtSubmission: state.leader?.trial ?? null },
+    },
+    {
+      type: "measurement.requested",
+      data: { measurement: `m${state.counters.measurement + 1}`, trial, subject: trial, reason: "first", purpose: "in-loop", pair: 0, round: 0, seed: configurationOf(state).environment.seed },
+    },
+  ];
+}
+
+function openCall(state: RunState, id: string): OpenCall {
+  const call = state.calls[id];
+  if (call === undefined) throw refuse("an open call", `${id}, which has ended or never was`);
+  return call;
+}

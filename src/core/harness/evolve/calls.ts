@@ -1,0 +1,118 @@
+import { reserve, settle, nothing, type Amount } from "../../protocol/budget.js";
+import type { OpenCall, RunState } from "../state.js";
+import type { EventHandlers } from "./handlers.js";
+
+/** Role calls, sessions and plans. */
+export const callHandlers = {
+  "call.requested": (state, data) => {
+    state.counters.call = numberOf(data.call);
+    reserve(state.budget, data.reservation);
+    state.calls[data.call] = {
+      id: data.call,
+      role: data.role,
+      researcher: data.researcher,
+      view: data.view,
+      base: data.base,
+      move: data.move,
+      seed: data.seed,
+      bestAtView: data.bestAtView,
+      reservation: data.reservation,
+      round: 1,
+      violations: [],
+    };
+  },
+  "call.answered": (state, data) => {
+    state.callCounts.answered += 1;
+    state.callCounts.refusedInARow = 0;
+    endCall(state, data.call, data.usage);
+  },
+  "call.refused": (state, data) => {
+    state.callCounts.refused += 1;
+    state.callCounts.lastViolations = data.violations;
+    if (data.final) {
+      state.callCounts.refusedInARow += 1;
+      endCall(state, data.call, data.usage);
+    } else nextRound(state, data.call, data.usage).violations = data.violations;
+  },
+  "call.failed": (state, data) => {
+    state.callCounts.failed += 1;
+    state.callCounts.lastViolations = [{ code: data.kind, message: data.message, path: null }];
+    if (data.final) {
+      if (data.kind !== "cancelled") state.callCounts.refusedInARow += 1;
+      endCall(state, data.call, data.usage);
+    } else nextRound(state, data.call, data.usage).violations = [];
+  },
+
+  "session.opened": (state, data) => {
+    state.counters.session = numberOf(data.session);
+    state.sessions[data.session] = {
+      id: data.session,
+      role: data.role,
+      researcher: data.researcher,
+      base: data.base,
+      turn: 0,
+      reserved: { ...nothing },
+      submitted: 0,
+    };
+  },
+  "session.turn_reserved": (state, data) => {
+    const session = state.sessions[data.session];
+    if (session === undefined) return;
+    reserve(state.budget, data.reservation);
+    session.turn = data.turn;
+    session.reserved = sum(session.reserved, data.reservation);
+  },
+  "session.tool_called": () => undefined,
+  "session.submitted": (state, data) => {
+    const session = state.sessions[data.session];
+    if (session !== undefined) session.submitted += 1;
+  },
+  "session.closed": (state, data) => endSession(state, data.session, data.usage),
+  "session.interrupted": (state, data) => endSession(state, data.session, data.usage),
+
+  "plan.proposed": (state, data) => {
+    state.counters.plan = numberOf(data.plan);
+    state.plans[data.plan] = { id: data.plan, base: data.base, comparator: data.comparator, status: "proposed" };
+    state.lastPlan = { id: data.plan, hypothesis: data.hypothesis.slice(0, 400), expectedGain: data.expectedGain };
+  },
+  "plan.admitted": (state, data) => setPlan(state, data.plan, "admitted"),
+  "plan.refused": (state, data) => setPlan(state, data.plan, "refused"),
+  "plan.closed": (state, data) => setPlan(state, data.plan, data.outcome),
+} satisfies Partial<EventHandlers>;
+
+/** The number in an id: 12 of `t12`. */
+export function numberOf(id: string): number {
+  return Number(id.slice(1));
+}
+
+function setPlan(state: RunState, id: string, status: "admitted" | "refused" | "completed" | "failed" | "cancelled"): void {
+  const plan = state.plans[id];
+  if (plan !== undefined) plan.status = status;
+}
+
+function nextRound(state: RunState, id: string, usage: Amount): OpenCall {
+  const call = state.calls[id];
+  if (call === undefined) throw new RangeError(`call ${id} is not open`);
+  // What was used is spent; the rest of the reservation stays for the rounds that follow.
+  settle(state.budget, { ...nothing }, usage);
+  call.round += 1;
+  return call;
+}
+
+function endCall(state: RunState, id: string, usage: Amount): void {
+  const call = state.calls[id];
+  if (call === undefined) return;
+  settle(state.budget, call.reservation, usage);
+  delete state.calls[id];
+}
+
+function endSession(state: RunState, id: string, usage: Amount): void {
+  const session = state.sessions[id];
+  if (session === undefined) return;
+  settle(state.budget, session.reserved, usage);
+  delete state.sessions[id];
+}
+
+function sum(a: Amount, b: Amount): Amount {
+  return { trials: a.trials + b.trials, costUsd: a.costUsd + b.costUsd, tokens: a.tokens + b.tokens, computeMs: a.computeMs + b.computeMs };
+}

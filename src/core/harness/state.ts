@@ -1,0 +1,239 @@
+import type { BudgetAccount, Amount } from "../protocol/budget.js";
+import { openAccount } from "../protocol/budget.js";
+import type { EventData, Violation } from "../protocol/events.js";
+import type { ManifestReference, BlobReference } from "../protocol/ids.js";
+import type { MetricValues } from "../protocol/measurement.js";
+import type { RunConfiguration } from "../protocol/run.js";
+import type { TrialStatus } from "../protocol/status.js";
+import type { Noise, Verdict } from "../protocol/verdict.js";
+
+/**
+ * The fold of a run's ledger. Plain JSON, so that a checkpoint is its serialization. `evolve` owns it and mutates it:
+ * nothing is copied per event, and every look-up that a decision needs is an index kept here, so that cost does not
+ * grow with the age of the run.
+ */
+export interface RunState {
+  /** Sequence of the last event folded in. */
+  version: number;
+  phase: "new" | "calibrating" | "searching" | "finishing" | "paused" | "suspended" | "finished" | "cancelled";
+  /** The phase to return to from paused or suspended. */
+  resumeTo: "calibrating" | "searching" | "finishing";
+  /** Why the run is in its phase, in the words of the event that put it there. */
+  reason: string;
+  todo: string;
+  configuration: RunConfiguration | null;
+  noise: Noise | null;
+  stageMs: Record<string, number>;
+  pipelineWallMs: number;
+  pipelineCpuMs: number;
+  /** Active time: closed spans, and where the open one began. */
+  activeMs: number;
+  spanStartedAt: number | null;
+  lastAt: number;
+  epoch: number;
+  budget: BudgetAccount;
+  counters: { trial: number; reference: number; plan: number; call: number; session: number; measurement: number };
+  /** By id; insertion order is ledger order. */
+  trials: Record<string, Trial>;
+  plans: Record<string, Plan>;
+  /** Candidate digest → the first trial of it. */
+  candidates: Record<string, string>;
+  /** Open ones only. */
+  calls: Record<string, OpenCall>;
+  sessions: Record<string, OpenSession>;
+  measurements: Record<string, OpenMeasurement>;
+  /** Trials without an end, in ledger order. */
+  openTrials: string[];
+  leader: Leader | null;
+  /** Trials that ended `keep`, in order, the baseline first: what a retraction falls back to. */
+  keeps: string[];
+  statuses: Partial<Record<TrialStatus, number>>;
+  keptUnderAny: number;
+  /** Best raw value by rule `any`, so that both rules can be reported side by side. */
+  bestUnderAny: { trial: string; values: MetricValues } | null;
+  callCounts: { answered: number; refused: number; failed: number; refusedInARow: number; lastViolations: Violation[] };
+  searchTrialsEnded: number;
+  /** Valid searched trials for views, bounded: the newest and the best by raw value. */
+  recentValid: string[];
+  topValid: string[];
+  remeasuredAt: number;
+  remeasurements: { measurement: string; afterTrials: number; value: number }[];
+  drift: { measurement: string; message: string }[];
+  wakeUps: Record<string, { dueAtActiveMs: number }>;
+  knowledge: Record<string, { version: number; key: string; content: BlobReference }>;
+  knowledgeKeys: Record<string, number>;
+  /** The plan proposed last: its trial is admitted in the same breath. */
+  lastPlan: { id: string; hypothesis: string; expectedGain: number | null } | null;
+  /** The organization's own fold. */
+  organization: unknown;
+}
+
+export interface Trial {
+  id: string;
+  kind: "baseline" | "reference" | "search";
+  plan: string | null;
+  candidate: ManifestReference;
+  base: string | null;
+  parents: string[];
+  move: Record<string, string | number | null>;
+  name: string | null;
+  /** The beginning of the plan's hypothesis; the whole is in the ledger. */
+  hypothesis: string;
+  expectedGain: number | null;
+  phase: "measuring" | "provisional" | "ended";
+  /** Only when ended. */
+  status: TrialStatus | null;
+  stage: string | null;
+  reason: string;
+  retracted: boolean;
+  /** First in-loop measurement. */
+  values: MetricValues | null;
+  records: BlobReference | null;
+  selfReported: boolean;
+  /** Mean over confirmations alone; null when none were made. */
+  estimate: MetricValues | null;
+  leaderVerdict: Verdict | null;
+  /** Measurements ended well, for confirmation and calibration. */
+  results: TrialResult[];
+  /** Measurements of it that are requested and not ended. */
+  pending: number;
+  /** The confirmation in progress, or the last one. */
+  confirmation: { against: string; round: number; failed: string | null } | null;
+  /** Output of the stage that failed it. */
+  failure: { stage: string; stdout: BlobReference; stderr: BlobReference } | null;
+  keptUnderAny: boolean;
+  cpuMs: number;
+  wallMs: number;
+}
+
+export interface TrialResult {
+  measurement: string;
+  reason: EventData<"measurement.requested">["reason"];
+  pair: number;
+  round: number;
+  seed: number;
+  values: MetricValues;
+  records: BlobReference | null;
+  wallMs: Record<string, number>;
+}
+
+export interface Plan {
+  id: string;
+  base: string;
+  comparator: string;
+  status: "proposed" | "admitted" | "refused" | "completed" | "failed" | "cancelled";
+}
+
+export interface OpenCall {
+  id: string;
+  role: string;
+  researcher: string;
+  view: BlobReference;
+  base: string;
+  move: Record<string, string | number | null>;
+  seed: number;
+  bestAtView: string | null;
+  reservation: Amount;
+  /** The round that is due, from 1. */
+  round: number;
+  violations: Violation[];
+}
+
+export interface OpenSession {
+  id: string;
+  role: string;
+  researcher: string;
+  base: string;
+  turn: number;
+  reserved: Amount;
+  submitted: number;
+}
+
+export interface OpenMeasurement {
+  id: string;
+  trial: string;
+  subject: string;
+  reason: EventData<"measurement.requested">["reason"];
+  purpose: "in-loop" | "confirmation";
+  pair: number;
+  round: number;
+  seed: number;
+  /** Attempts made since the run was last resumed: a person who resumes grants a fresh allowance. */
+  attempts: number;
+  /** Number of the last attempt, for ever rising. */
+  attempt: number;
+  running: boolean;
+  reservation: Amount;
+  evaluatorFailures: number;
+  /** `STAGE#REPEAT` of the running attempt that ended, with what the engine needs to go on. */
+  endedStages: Record<string, { outcome: EventData<"stage.ended">["outcome"]; stdout: BlobReference; stderr: BlobReference }>;
+  startedStage: string | null;
+}
+
+export interface Leader {
+  trial: string;
+  /** What a challenger must beat: the confirmed estimate where there is one. */
+  values: MetricValues;
+}
+
+export function initialState(): RunState {
+  return {
+    version: 0,
+    phase: "new",
+    resumeTo: "calibrating",
+    reason: "",
+    todo: "",
+    configuration: null,
+    noise: null,
+    stageMs: {},
+    pipelineWallMs: 0,
+    pipelineCpuMs: 0,
+    activeMs: 0,
+    spanStartedAt: null,
+    lastAt: 0,
+    epoch: 0,
+    budget: openAccount(),
+    counters: { trial: 0, reference: 0, plan: 0, call: 0, session: 0, measurement: 0 },
+    trials: {},
+    plans: {},
+    candidates: {},
+    calls: {},
+    sessions: {},
+    measurements: {},
+    openTrials: [],
+    leader: null,
+    keeps: [],
+    statuses: {},
+    keptUnderAny: 0,
+    bestUnderAny: null,
+    callCounts: { answered: 0, refused: 0, failed: 0, refusedInARow: 0, lastViolations: [] },
+    searchTrialsEnded: 0,
+    recentValid: [],
+    topValid: [],
+    remeasuredAt: 0,
+    remeasurements: [],
+    drift: [],
+    wakeUps: {},
+    knowledge: {},
+    knowledgeKeys: {},
+    lastPlan: null,
+    organization: null,
+  };
+}
+
+/** Active time at `now`: pauses and the time without an owner do not count; a clock that was set back adds nothing. */
+export function activeTime(state: RunState, now: number): number {
+  return state.activeMs + (state.spanStartedAt === null ? 0 : Math.max(0, now - state.spanStartedAt));
+}
+
+/** The run's configuration. @throws RangeError before `run.started` */
+export function configurationOf(state: RunState): RunConfiguration {
+  if (state.configuration === null) throw new RangeError("the run has not started");
+  return state.configuration;
+}
+
+export function trialOf(state: RunState, id: string): Trial {
+  const trial = state.trials[id];
+  if (trial === undefined) throw new RangeError(`there is no trial ${id}`);
+  return trial;
+}

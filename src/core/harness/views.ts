@@ -1,0 +1,59 @@
+import type { ManifestReference, BlobReference } from "../protocol/ids.js";
+import { primaryMetric } from "../protocol/measurement.js";
+import type { TrialStatus } from "../protocol/status.js";
+import { activeTime, configurationOf, type RunState, type Trial, trialOf } from "./state.js";
+
+/**
+ * What a proposer may know: built by one function from one version of the state, and bounded. Contents are named by
+ * blob and filled in when the call is made. Nothing of the held-out data is in the state, so nothing of it can be here;
+ * confirmation seeds are in the state and are left out.
+ */
+export interface ProposalView {
+  readonly role: string;
+  readonly base: {
+    readonly trial: string;
+    readonly status: TrialStatus | null;
+    readonly value: number | null;
+    readonly hypothesis: string;
+    readonly candidate: ManifestReference;
+  };
+  readonly failure: {
+    readonly status: TrialStatus;
+    readonly stage: string;
+    readonly reason: string;
+    readonly stdout: BlobReference;
+    readonly stderr: BlobReference;
+  } | null;
+  /** Valid trials: the best and the newest, oldest first. */
+  readonly memory: readonly { readonly trial: string; readonly hypothesis: string; readonly status: TrialStatus; readonly value: number }[];
+  readonly best: { readonly trial: string; readonly value: number } | null;
+  readonly trialsLeft: number | null;
+  readonly activeMsLeft: number | null;
+}
+
+export function proposalView(state: RunState, role: string, base: string, now: number): ProposalView {
+  const configuration = configurationOf(state);
+  const metric = primaryMetric(configuration.environment).name;
+  const trial = trialOf(state, base);
+  const remembered = [...new Set([...state.topValid, ...state.recentValid])].map((id) => trialOf(state, id));
+  const { trials, wallMs } = configuration.budget;
+  return {
+    role,
+    base: { trial: trial.id, status: trial.status, value: trial.values?.[metric] ?? null, hypothesis: trial.hypothesis, candidate: trial.candidate },
+    failure: failureOf(trial),
+    memory: remembered
+      .sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1)))
+      .flatMap((each) => {
+        const value = each.values?.[metric];
+        return each.status === null || value === undefined ? [] : [{ trial: each.id, hypothesis: each.hypothesis, status: each.status, value }];
+      }),
+    best: state.leader === null ? null : { trial: state.leader.trial, value: state.leader.values[metric] ?? 0 },
+    trialsLeft: trials === null ? null : trials - state.budget.spent.trials - state.budget.reserved.trials,
+    activeMsLeft: wallMs === null ? null : Math.max(0, wallMs - activeTime(state, now)),
+  };
+}
+
+function failureOf(trial: Trial): ProposalView["failure"] {
+  if (trial.failure === null || trial.status === null) return null;
+  return { status: trial.status, reason: trial.reason, ...trial.failure };
+}

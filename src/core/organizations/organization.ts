@@ -1,0 +1,38 @@
+import type { RunState } from "../harness/state.js";
+import type { StoredRunEvent } from "../protocol/events.js";
+import type { Draw } from "../harness/draw.js";
+
+/** What an organization wants next. */
+export type Move =
+  | {
+      readonly kind: "call";
+      readonly role: string;
+      /** The trial whose candidate the proposal starts from. */
+      readonly base: string;
+      /** Frozen as the plan's comparator. */
+      readonly comparator: string;
+      /** What the organization wants to find again in its fold: small, flat. */
+      readonly detail: Readonly<Record<string, string | number | null>>;
+    }
+  /** Nothing until something that is open ends. */
+  | { readonly kind: "wait" }
+  | { readonly kind: "finish"; readonly reason: string };
+
+/**
+ * A pure policy that says what happens next. It keeps a fold of its own, so that a decision costs the same at trial 50
+ * and at trial 5,000; it draws through `draw`, whose value depends on the run's seed, a name and an index alone.
+ */
+export interface Organization<Fold, Configuration> {
+  readonly name: string;
+  /** Checks and completes the configuration. @throws z.ZodError */
+  configure(given: unknown): Configuration;
+  initial(configuration: Configuration): Fold;
+  /** Called after the run's own fold took the event in; may mutate and return `fold`. */
+  evolve(fold: Fold, event: StoredRunEvent, state: RunState): void;
+  /** Called when there is room for one more trial. */
+  next(fold: Fold, state: RunState, draw: Draw): Move;
+  /** Whether a candidate that was tried before is refused (`repair` shows it back) or measured again. */
+  readonly duplicates: "refuse" | "measure";
+  /** The worker roles that the organization calls. */
+  readonly roles: readonly string[];
+}

@@ -1,0 +1,74 @@
+import { z } from "zod";
+import type { NewBlob } from "../ports/ledger.js";
+import type { Amount } from "./budget.js";
+import type { CandidateManifest } from "./candidate.js";
+import type { EventData, RunEvent, Violation } from "./events.js";
+import type { BlobReference, ManifestReference } from "./ids.js";
+import type { RecordSet } from "./measurement.js";
+import type { RunConfiguration } from "./run.js";
+
+/** A candidate with the plan that it realizes, ready for admission. Its blobs are stored already. */
+export interface Submission {
+  readonly hypothesis: string;
+  readonly expectedGain: number | null;
+  readonly respondsTo: readonly string[];
+  readonly commitment: Readonly<Record<string, unknown>>;
+  readonly candidate: ManifestReference;
+  readonly manifest: CandidateManifest;
+  /** Paths that the proposal named, changed or not. */
+  readonly edited: readonly string[];
+}
+
+/** Reference rows beside the baseline. */
+export interface ReferenceCandidate {
+  readonly name: string;
+  readonly candidate: ManifestReference;
+}
+
+/**
+ * Everything that can be asked of a run, imperative. `decide` answers with events or refuses. Time, seeds and results
+ * come in here; the core has none of its own. `at`: milliseconds since 1970.
+ */
+export type Command = { readonly at: number } & (
+  | { readonly type: "start"; readonly configuration: RunConfiguration; readonly baseline: ManifestReference; readonly references: readonly ReferenceCandidate[] }
+  | { readonly type: "open_span"; readonly epoch: number; readonly previousEndedAt: number | null }
+  /** Ask the organization for its next move. */
+  | { readonly type: "advance" }
+  | { readonly type: "answer_call"; readonly call: string; readonly output: BlobReference; readonly answer: Submission | { readonly violations: readonly Violation[] }; readonly usage: Amount }
+  | { readonly type: "fail_call"; readonly call: string; readonly kind: EventData<"call.failed">["kind"]; readonly message: string; readonly usage: Amount }
+  /** The way in for sessions, MCP clients and people: nobody asked for it. */
+  | { readonly type: "submit"; readonly by: { readonly session: string } | { readonly submitter: string }; readonly base: string; readonly submission: Submission }
+  | { readonly type: "open_session"; readonly role: string; readonly researcher: string; readonly base: string; readonly reopens: string | null }
+  | { readonly type: "reserve_turn"; readonly session: string; readonly reservation: Amount }
+  | { readonly type: "record_tool"; readonly session: string; readonly tool: string; readonly traffic: BlobReference }
+  | { readonly type: "close_session"; readonly session: string; readonly reason: string; readonly interrupted: boolean; readonly usage: Amount }
+  | { readonly type: "start_attempt"; readonly measurement: string }
+  | { readonly type: "start_stage"; readonly measurement: string; readonly stage: string; readonly repeat: number }
+  | { readonly type: "end_stage"; readonly measurement: string; readonly stage: string; readonly repeat: number; readonly outcome: EventData<"stage.ended">["outcome"]; readonly stdout: BlobReference; readonly stderr: BlobReference }
+  | { readonly type: "end_attempt"; readonly measurement: string; readonly result: EventData<"attempt.ended">["result"]; readonly usage: Amount }
+  /** Judge a trial whose measurements have ended. `records`: the per-record results that `recordsNeeded` names, by blob. */
+  | { readonly type: "adjudicate"; readonly trial: string; readonly records: ReadonlyMap<string, RecordSet> }
+  | { readonly type: "fire_wake_up"; readonly wakeUp: string }
+  | { readonly type: "commit_knowledge"; readonly kind: string; readonly key: string; readonly sources: readonly string[]; readonly content: BlobReference }
+  /** A cap leaves no room for what is due. */
+  | { readonly type: "exhaust"; readonly cap: string }
+  | { readonly type: "conclude" }
+  | { readonly type: "suspend"; readonly reason: string; readonly todo: string }
+  | OperatorCommand
+);
+
+/** What a person may ask from another process; it is logged with its reason. */
+export const operatorCommand = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("pause"), reason: z.string().min(1).max(2000) }),
+  z.strictObject({ type: z.literal("resume"), reason: z.string().min(1).max(2000) }),
+  z.strictObject({ type: z.literal("finish"), reason: z.string().min(1).max(2000) }),
+  z.strictObject({ type: z.literal("cancel"), reason: z.string().min(1).max(2000) }),
+  z.strictObject({ type: z.literal("retract"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
+]);
+export type OperatorCommand = z.infer<typeof operatorCommand>;
+
+/** What `decide` answers: the events, and the blobs that they name and that nobody has stored yet. */
+export interface Decision {
+  readonly events: readonly RunEvent[];
+  readonly blobs: readonly NewBlob[];
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { budgetLimits } from "./budget.js";
+import { environment, promotion } from "./environment.js";
+import { runName } from "./ids.js";
+
+/** A run, resolved and frozen: what `run.started` holds and no later decision changes. */
+export const runConfiguration = z.strictObject({
+  run: runName,
+  environment,
+  /** Digest over the contract and every file that it names. */
+  environmentDigest: z.string().length(64),
+  organization: z.strictObject({ name: z.string().max(40), configuration: z.record(z.string(), z.unknown()) }),
+  /** Role → researcher name; `*` is everyone else's. */
+  researchers: z.record(z.string(), z.string().max(80)),
+  budget: budgetLimits,
+  promotion,
+  /** Varies researchers and policy draws, nothing else. */
+  seed: z.number().int().nonnegative(),
+  /** Trials in flight at once. */
+  parallel: z.number().int().min(1).max(256),
+  sandbox: z.enum(["bubblewrap", "none"]),
+  limits: z.strictObject({
+    /** Rounds of one call: the first answer and its repairs. */
+    callRounds: z.number().int().min(1),
+    /** Calls in a row without an admitted answer, after which the run suspends. */
+    refusedCalls: z.number().int().min(1),
+    /** Attempts of one measurement, interrupted ones included. */
+    attempts: z.number().int().min(1),
+    /** Wall limit of one command researcher's call. */
+    callWallMs: z.number().int().positive(),
+  }),
+  /** What a role call reserves before it starts. */
+  callReservation: z.strictObject({ costUsd: z.number().nonnegative(), tokens: z.number().int().nonnegative(), computeMs: z.number().nonnegative() }),
+  host: z.strictObject({ platform: z.string(), cpus: z.number().int().positive(), cpuModel: z.string(), memoryBytes: z.number(), versions: z.record(z.string(), z.string()) }),
+});
+export type RunConfiguration = z.infer<typeof runConfiguration>;

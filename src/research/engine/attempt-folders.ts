@@ -1,0 +1,56 @@
+import { cp, mkdir, rm, writeFile, chmod } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { CandidateManifest } from "../../core/protocol/candidate.js";
+
+/** Hands a folder to the user that stages run as; comes from the executor's adapter. */
+export type GiveToSandbox = (folder: string) => Promise<void>;
+
+/** The folders of one attempt, all below one root that vanishes with it. */
+export class AttemptFolders {
+  constructor(
+    readonly root: string,
+    private readonly give: GiveToSandbox,
+  ) {}
+
+  get artifacts(): string {
+    return join(this.root, "artifacts");
+  }
+
+  artifactsOf(repeat: number, repeats: number): string {
+    return repeats === 1 ? this.artifacts : join(this.artifacts, `repeat-${repeat}`);
+  }
+
+  /** A fresh workspace with the candidate's files over the context's, and an empty output folder. Nothing of an earlier stage is in it. */
+  async candidateStage(stage: string, repeat: number, manifest: CandidateManifest, content: (digest: string) => Uint8Array, context: string | null): Promise<{ workspace: string; output: string }> {
+    const folder = join(this.root, `${stage}-${repeat}`);
+    await rm(folder, { recursive: true, force: true });
+    const workspace = join(folder, "workspace");
+    const output = join(folder, "output");
+    await mkdir(workspace, { recursive: true });
+    await mkdir(output);
+    if (context !== null) await cp(context, workspace, { recursive: true });
+    for (const file of manifest.files) {
+      const path = join(workspace, file.path);
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, content(file.digest));
+      if (file.executable) await chmod(path, 0o755);
+    }
+    await this.give(folder);
+    return { workspace, output };
+  }
+
+  /** An empty folder that an evaluator's measurement file goes to. */
+  async evaluatorStage(stage: string): Promise<{ measurement: string }> {
+    const folder = join(this.root, `${stage}-1`);
+    await rm(folder, { recursive: true, force: true });
+    const measurement = join(folder, "measurement");
+    await mkdir(measurement, { recursive: true });
+    await mkdir(this.artifacts, { recursive: true });
+    await this.give(folder);
+    return { measurement };
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.root, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,135 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import type { CapturedStreams, Executor } from "../../core/ports/executor.js";
+import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
+import { canonicalJson } from "../../core/protocol/canonical.js";
+import { type Environment, isSelfReported, type Metric, type Stage } from "../../core/protocol/environment.js";
+import type { EventData } from "../../core/protocol/events.js";
+import type { BlobReference } from "../../core/protocol/ids.js";
+import { type MetricValues, missedGate, type ReadMeasurement, readMeasurement, type RecordSet } from "../../core/protocol/measurement.js";
+import type { StageOutcome } from "../../core/protocol/outcome.js";
+import type { AttemptFolders } from "./attempt-folders.js";
+
+export interface EndedStage {
+  readonly stage: Stage;
+  readonly repeat: number;
+  readonly executionId: string;
+  readonly outcome: StageOutcome;
+  readonly stdout: BlobReference;
+  readonly stderr: BlobReference;
+}
+
+export interface ConcludeHost {
+  readonly prepared: PreparedEnvironment;
+  readonly executor: Executor;
+  readonly blob: (digest: string) => Uint8Array;
+  readonly putBlob: (bytes: Uint8Array) => BlobReference;
+}
+
+type Result = EventData<"attempt.ended">["result"];
+
+/** Largest measurement file that is read, in bytes: two million records fit. */
+const maxMeasurementBytes = 128 * 1024 * 1024;
+
+/** Metrics that the last measuring evaluator must give. */
+function wantedMetrics(environment: Environment, stage: Stage): string[] {
+  return stage.purpose === "in-loop" ? environment.metrics.filter((metric) => metric.from.kind === "measurement").map((metric) => metric.name) : [];
+}
+
+/** Reads what an evaluator stage wrote; a stage without a purpose writes nothing. */
+export async function readEvaluatorFile(host: ConcludeHost, folders: AttemptFolders, stage: Stage, ended: EndedStage): Promise<ReadMeasurement | null> {
+  if (stage.purpose === null || ended.outcome.exitCode !== 0 || ended.outcome.limit !== null) return null;
+  const text = await readPlainFile(join(folders.root, `${stage.name}-1`, "measurement", "measurement.json"));
+  return readMeasurement(text, wantedMetrics(host.prepared.environment, stage));
+}
+
+/** The text of a regular file, never through a link; null when there is none. */
+async function readPlainFile(path: string): Promise<string | null> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null);
+  if (file === null) return null;
+  try {
+    const facts = await file.stat();
+    if (!facts.isFile() || facts.size > maxMeasurementBytes) return null;
+    return await file.readFile("utf8");
+  } finally {
+    await file.close();
+  }
+}
+
+/** All stages ended well: gathers the metrics from where the environment says they come, then asks the gates. */
+export async function conclude(host: ConcludeHost, folders: AttemptFolders, ended: readonly EndedStage[]): Promise<Result> {
+  const { environment } = host.prepared;
+  const oversized = oversizedArtifact(environment, ended);
+  if (oversized !== null) return { kind: "ended", status: "over_size", stage: oversized.stage, reason: oversized.reason, values: {} };
+  const values: MetricValues = {};
+  let records: RecordSet | null = null;
+  const measuring = ended.filter((each) => each.stage.purpose === "in-loop").at(-1);
+  if (measuring !== undefined) {
+    const read = await readEvaluatorFile(host, folders, measuring.stage, measuring);
+    if (read?.kind === "measured") {
+      Object.assign(values, read.values);
+      records = read.records;
+    }
+  }
+  const wallSeconds: Record<string, number[]> = {};
+  for (const metric of environment.metrics) {
+    const problem = await takeOutside(host, metric, ended, values, wallSeconds);
+    if (problem !== null) return { kind: "ended", status: "no_result", stage: metric.from.kind === "stdout" ? metric.from.stage : null, reason: problem, values: {} };
+  }
+  const missed = missedGate(environment.gates, values);
+  if (missed !== null) return { kind: "ended", status: "gate_missed", stage: measuring?.stage.name ?? null, reason: missed.reason, values };
+  return measuredResult(host, ended, values, records, wallSeconds);
+}
+
+function measuredResult(host: ConcludeHost, ended: readonly EndedStage[], values: MetricValues, records: RecordSet | null, wallSeconds: Record<string, number[]>): Result {
+  const first = ended[0];
+  if (first === undefined) return { kind: "interrupted", reason: "no stage ran" };
+  const selfReported = host.prepared.environment.metrics.filter(isSelfReported).map((metric) => metric.name);
+  return {
+    kind: "measured",
+    measured: { values, selfReported, guarantees: first.outcome.guarantees, wallSeconds },
+    records: records === null ? null : host.putBlob(new TextEncoder().encode(canonicalJson(records))),
+    outputs: [],
+  };
+}
+
+function oversizedArtifact(environment: Environment, ended: readonly EndedStage[]): { stage: string; reason: string } | null {
+  for (const gate of environment.gates) {
+    if (!("artifact" in gate)) continue;
+    for (const each of ended) {
+      const output = each.outcome.outputs.find((one) => one.path === gate.artifact && one.bytes > gate.atMostBytes);
+      if (output !== undefined) return { stage: each.stage.name, reason: `${gate.artifact} holds ${output.bytes} bytes, at most ${gate.atMostBytes} are allowed` };
+    }
+  }
+  return null;
+}
+
+/** Fills in a metric that does not come from the evaluator. Returns why it is missing, or null. */
+async function takeOutside(host: ConcludeHost, metric: Metric, ended: readonly EndedStage[], values: MetricValues, wallSeconds: Record<string, number[]>): Promise<string | null> {
+  const { from } = metric;
+  if (from.kind === "measurement") return null;
+  const runs = ended.filter((each) => each.stage.name === from.stage);
+  if (from.kind === "wall") {
+    const seconds = runs.map((each) => each.outcome.wallMs / 1000);
+    wallSeconds[metric.name] = seconds;
+    values[metric.name] = seconds.reduce((sum, each) => sum + each, 0) / Math.max(1, seconds.length);
+    return null;
+  }
+  const printed = [];
+  for (const run of runs) printed.push(lastMatch(await host.executor.output(run.executionId), run.outcome.stdout.omittedBytes > 0, from.pattern));
+  const numbers = printed.filter((value): value is number => value !== null);
+  if (numbers.length < runs.length || numbers.length === 0) return `the output of ${from.stage} holds no finite number where ${from.pattern} looks for ${metric.name}`;
+  values[metric.name] = numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
+  return null;
+}
+
+/** The first group of the last match in what was kept of standard output, as a finite number. */
+function lastMatch(streams: CapturedStreams, cut: boolean, pattern: string): number | null {
+  const text = Buffer.concat([streams.stdout.head, Buffer.from(cut ? "\n" : ""), streams.stdout.tail]).toString("utf8");
+  const last = [...text.matchAll(new RegExp(pattern, "gm"))].at(-1);
+  const found = last?.[1] ?? last?.[0];
+  if (found === undefined || found.trim() === "") return null;
+  const value = Number(found);
+  return Number.isFinite(value) ? value : null;
+}

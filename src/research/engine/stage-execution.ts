@@ -1,0 +1,103 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { StageExecution } from "../../core/ports/executor.js";
+import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
+import type { CandidateManifest } from "../../core/protocol/candidate.js";
+import type { Stage } from "../../core/protocol/environment.js";
+import type { AttemptFolders } from "./attempt-folders.js";
+import { Places } from "./places.js";
+
+/** What one execution of a stage is about. */
+export interface StageRun {
+  readonly id: string;
+  readonly stage: Stage;
+  readonly repeat: number;
+  /** Seed of this repeat. */
+  readonly seed: number;
+  readonly sandbox: "bubblewrap" | "none";
+  readonly prepared: PreparedEnvironment;
+  readonly folders: AttemptFolders;
+  readonly manifest: CandidateManifest;
+  readonly content: (digest: string) => Uint8Array;
+  /** Host variables, of which the stage gets the named ones. */
+  readonly hostEnvironment: Readonly<Record<string, string | undefined>>;
+  /** Largest declared output that is collected, in bytes. */
+  readonly collectMaxBytes: number;
+}
+
+const keptBytes = 64 * 1024;
+
+/** Lays out the folders of a stage and describes its execution. */
+export async function stageExecution(run: StageRun): Promise<StageExecution> {
+  return run.stage.trust === "candidate" ? candidateExecution(run) : evaluatorExecution(run);
+}
+
+async function candidateExecution(run: StageRun): Promise<StageExecution> {
+  const { stage, prepared, folders } = run;
+  const places = new Places(run.sandbox);
+  const { workspace, output } = await folders.candidateStage(stage.name, run.repeat, run.manifest, run.content, prepared.contextFolder);
+  const collectInto = folders.artifactsOf(run.repeat, stage.repeats);
+  await mkdir(collectInto, { recursive: true });
+  const inside = places.show(workspace, "workspace", "read-write");
+  const outputInside = places.show(output, "output", "read-write");
+  const data = prepared.data.public === null ? inside : places.show(prepared.data.public, "data", "read-only");
+  return {
+    ...common(run, places, { TRIALIST_OUTPUT: outputInside, TRIALIST_DATA: data }),
+    workingDirectory: inside,
+    outputFolder: stage.outputs.length === 0 ? null : output,
+    outputs: stage.outputs,
+    collectInto: stage.outputs.length === 0 ? null : collectInto,
+    writableFolders: [workspace, output],
+  };
+}
+
+async function evaluatorExecution(run: StageRun): Promise<StageExecution> {
+  const { stage, prepared, folders } = run;
+  const places = new Places(run.sandbox);
+  const { measurement } = await folders.evaluatorStage(stage.name);
+  const pack = places.show(prepared.packFolder, "pack", "read-only");
+  const variables: Record<string, string> = {
+    TRIALIST_ARTIFACTS: places.show(folders.artifacts, "artifacts", "read-only"),
+    TRIALIST_MEASUREMENT: join(places.show(measurement, "measurement", "read-write"), "measurement.json"),
+  };
+  variables.TRIALIST_DATA = prepared.data.public === null ? pack : places.show(prepared.data.public, "data", "read-only");
+  if (prepared.data.inloop !== null) variables.TRIALIST_LABELS = places.show(prepared.data.inloop, "labels", "read-only");
+  return { ...common(run, places, variables), workingDirectory: pack, outputFolder: null, outputs: [], collectInto: null, writableFolders: [measurement] };
+}
+
+type Common = Omit<StageExecution, "workingDirectory" | "outputFolder" | "outputs" | "collectInto" | "writableFolders">;
+
+function common(run: StageRun, places: Places, variables: Readonly<Record<string, string>>): Common {
+  const { stage, prepared } = run;
+  places.showAsIs(prepared.runtime.mounts);
+  places.showAsIs(prepared.mounts);
+  const passed = Object.fromEntries(stage.pass.flatMap((name) => (run.hostEnvironment[name] === undefined ? [] : [[name, run.hostEnvironment[name]]])));
+  const environment: Record<string, string> = {
+    ...passed,
+    ...prepared.runtime.environment,
+    PATH: [...prepared.runtime.path, "/usr/local/bin", "/usr/bin", "/bin"].join(":"),
+    PYTHONDONTWRITEBYTECODE: "1",
+    PYTHONUNBUFFERED: "1",
+    TRIALIST_SEED: String(run.seed),
+    ...variables,
+  };
+  return {
+    id: run.id,
+    command: fillIn(stage.run, environment),
+    environment,
+    mounts: places.mounts,
+    limits: stage.limits,
+    graceMs: 2000,
+    collectMaxBytes: run.collectMaxBytes,
+    sandbox: run.sandbox,
+    keepHeadBytes: keptBytes,
+    keepTailBytes: keptBytes,
+  };
+}
+
+function fillIn(command: string, variables: Readonly<Record<string, string>>): string {
+  return command
+    .replaceAll("{seed}", variables.TRIALIST_SEED ?? "")
+    .replaceAll("{data}", variables.TRIALIST_DATA ?? "")
+    .replaceAll("{output}", variables.TRIALIST_OUTPUT ?? "");
+}

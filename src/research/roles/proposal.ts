@@ -1,0 +1,96 @@
+import type { Environment } from "../../core/protocol/environment.js";
+import { type Digest, canonicalJson } from "../../core/protocol/canonical.js";
+import { type CandidateFile, type CandidateManifest, candidateManifest, manifestOf } from "../../core/protocol/candidate.js";
+import type { Submission } from "../../core/protocol/commands.js";
+import type { Violation } from "../../core/protocol/events.js";
+import { isPlainPath, readProposal, violation } from "../../core/harness/admission.js";
+import type { ProposalView } from "../../core/harness/views.js";
+import type { BlobReference } from "../../core/protocol/ids.js";
+
+/** What roles need of the ledger's blobs. */
+export interface Blobs {
+  readonly blob: (digest: Digest) => Uint8Array;
+  readonly putBlob: (bytes: Uint8Array) => BlobReference;
+}
+
+const decoder = new TextDecoder();
+
+/** Characters of a failed stage's output that a role is shown: the beginning and the end. */
+const shownOutput = { whole: 5100, each: 2500 };
+
+/** Fills a frozen view with its contents: the document that a researcher for draft, debug and improve is handed. */
+export function proposalDocument(view: ProposalView, environment: Environment, blobs: Blobs): unknown {
+  const { base, failure } = view;
+  return {
+    environment: {
+      name: environment.name,
+      description: environment.description,
+      knowledge: environment.knowledge,
+      metrics: environment.metrics.map(({ name, direction }) => ({ name, direction })),
+      gates: environment.gates,
+      editable: environment.surface.editable,
+      maxBytes: environment.surface.maxBytes,
+    },
+    base: { trial: base.trial, status: base.status, value: base.value, hypothesis: base.hypothesis, files: filesOf(base.candidate.blob, blobs) },
+    failure: failure === null ? null : { status: failure.status, stage: failure.stage, reason: failure.reason, output: shown(failure, blobs) },
+    memory: view.memory,
+    best: view.best,
+    trialsLeft: view.trialsLeft,
+    activeMsLeft: view.activeMsLeft,
+  };
+}
+
+function shown(failure: { readonly stdout: BlobReference; readonly stderr: BlobReference }, blobs: Blobs): string {
+  const text = [failure.stdout, failure.stderr].map((part) => decoder.decode(blobs.blob(part.blob))).join("\n");
+  return text.length <= shownOutput.whole ? text : `${text.slice(0, shownOutput.each)}\n[…]\n${text.slice(-shownOutput.each)}`;
+}
+
+export function manifestAt(digest: Digest, blobs: Pick<Blobs, "blob">): CandidateManifest {
+  return candidateManifest.parse(JSON.parse(decoder.decode(blobs.blob(digest))));
+}
+
+function filesOf(digest: Digest, blobs: Blobs): Record<string, string> {
+  return Object.fromEntries(manifestAt(digest, blobs).files.map((file) => [file.path, decoder.decode(blobs.blob(file.digest))]));
+}
+
+/** Reads a raw answer into a submission, storing what it holds; or says what is wrong with it. */
+export function readAnswer(raw: Uint8Array, base: Digest, blobs: Blobs): Submission | { readonly violations: readonly Violation[] } {
+  const output = parseJson(decoder.decode(raw));
+  if (output === undefined) return { violations: [violation("not_json", "the answer must be one JSON document and nothing else", null)] };
+  const proposal = readProposal(output);
+  if (!("edits" in proposal)) return { violations: proposal };
+  const outside = [...proposal.edits.keys()].filter((path) => !isPlainPath(path));
+  if (outside.length > 0) return { violations: outside.map((path) => violation("path_outside", "a path must be relative, with forward slashes, without . or .. parts", path)) };
+  const manifest = applyEdits(manifestAt(base, blobs), proposal.edits, blobs);
+  const bytes = new TextEncoder().encode(canonicalJson(manifest));
+  return {
+    hypothesis: proposal.hypothesis,
+    expectedGain: proposal.expectedGain,
+    respondsTo: proposal.respondsTo,
+    commitment: proposal.commitment,
+    candidate: { ...blobs.putBlob(bytes), manifest: true },
+    manifest,
+    edited: [...proposal.edits.keys()],
+  };
+}
+
+function applyEdits(base: CandidateManifest, edits: ReadonlyMap<string, string | null>, blobs: Blobs): CandidateManifest {
+  const files = new Map<string, CandidateFile>(base.files.map((file) => [file.path, file]));
+  for (const [path, content] of edits) {
+    if (content === null) files.delete(path);
+    else {
+      const stored = blobs.putBlob(new TextEncoder().encode(content));
+      files.set(path, { path, digest: stored.blob, bytes: stored.bytes, executable: files.get(path)?.executable ?? false });
+    }
+  }
+  return manifestOf([...files.values()]);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+

@@ -1,0 +1,209 @@
+import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
+import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
+import type { ProposalView } from "../../core/harness/views.js";
+import { configurationOf, trialOf } from "../../core/harness/state.js";
+import type { Researcher } from "../../core/ports/researcher.js";
+import { ResearcherFailedError } from "../../core/ports/researcher.js";
+import { RefusedError } from "../../core/protocol/errors.js";
+import type { RecordSet } from "../../core/protocol/measurement.js";
+import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
+import { manifestAt, proposalDocument, readAnswer } from "../roles/proposal.js";
+import type { Run } from "./run.js";
+
+export interface RunnerOptions {
+  readonly host: Omit<PipelineHost, "blob" | "putBlob" | "record" | "halted">;
+  readonly researchers: ReadonlyMap<string, Researcher>;
+}
+
+const decoder = new TextDecoder();
+/** How often the owner leaves a sign of life, in ms. */
+const heartbeatMs = 5000;
+
+/** The effect loop: look at the state, see what is due, perform it, append what happened. */
+export class Runner {
+  private readonly inFlight = new Map<string, { readonly abort: AbortController; readonly done: Promise<void> }>();
+  private wake: () => void = () => undefined;
+  private failure: unknown = null;
+  private leaving = false;
+
+  constructor(
+    private readonly run: Run,
+    private readonly options: RunnerOptions,
+  ) {}
+
+  /**
+   * Runs until the run is over, paused or suspended and everything in flight has come to its next safe point.
+   * @throws what an effect threw that is nobody's outcome (a full disk, a lost ownership); the ledger stays whole
+   */
+  async work(): Promise<void> {
+    const beat = setInterval(() => this.run.ledger.heartbeat(this.run.now()), heartbeatMs);
+    try {
+      for (;;) {
+        if (this.failure !== null) throw this.failure;
+        if (this.leaving) return;
+        this.dropUnwanted();
+        if (this.step()) continue;
+        if (this.inFlight.size === 0 && !isRunning(this.run.state)) return;
+        await this.nextChange();
+      }
+    } finally {
+      clearInterval(beat);
+      this.run.ledger.heartbeat(this.run.now());
+      this.run.checkpoint();
+    }
+  }
+
+  /** A command from a person or from another process; the loop looks again afterwards. */
+  command(command: Parameters<Run["dispatch"]>[0]): void {
+    this.run.dispatch(command);
+    this.wake();
+  }
+
+  /** Lets go of everything at once: calls are aborted, attempts go on by themselves and are adopted by `resume`. */
+  leave(): void {
+    this.leaving = true;
+    for (const { abort } of this.inFlight.values()) abort.abort();
+    this.wake();
+  }
+
+  /** Performs what needs no waiting, starts what does. True when the state changed. */
+  private step(): boolean {
+    const before = this.run.state.version;
+    for (const item of due(this.run.state, this.run.now())) {
+      switch (item.kind) {
+        case "call":
+          this.launch(`${item.call}.${item.round}`, (signal) => this.performCall(item.call, item.round, signal));
+          break;
+        case "measurement":
+          this.launch(item.measurement, () => this.measure(item.measurement));
+          break;
+        default:
+          this.settle(item);
+      }
+      // A decision may have made the rest of the list stale.
+      if (this.run.state.version !== before) return true;
+    }
+    return false;
+  }
+
+  private settle(item: Exclude<Due, { kind: "call" | "measurement" }>): void {
+    switch (item.kind) {
+      case "adjudicate":
+        return this.run.dispatch({ type: "adjudicate", trial: item.trial, records: this.loadRecords(item.trial) });
+      case "wake_up":
+        return this.run.dispatch({ type: "fire_wake_up", wakeUp: item.wakeUp });
+      case "advance":
+        return this.run.dispatch({ type: "advance" });
+      case "exhaust":
+        return this.run.dispatch({ type: "exhaust", cap: item.cap });
+      case "conclude":
+        return this.run.dispatch({ type: "conclude" });
+    }
+  }
+
+  private launch(key: string, effect: (signal: AbortSignal) => Promise<void>): void {
+    if (this.inFlight.has(key)) return;
+    const abort = new AbortController();
+    const done = effect(abort.signal)
+      .catch((error: unknown) => {
+        if (this.leaving) return;
+        this.failure = error;
+        this.leave();
+      })
+      .finally(() => {
+        this.inFlight.delete(key);
+        this.wake();
+      });
+    this.inFlight.set(key, { abort, done });
+  }
+
+  private nextChange(): Promise<void> {
+    return new Promise((resolve) => {
+      const wait = untilNextWakeUp(this.run.state, this.run.now());
+      // setTimeout holds 32 bits: longer waits look again in between.
+      const timer = wait === null || !isRunning(this.run.state) ? null : setTimeout(resolve, Math.min(wait + 1, 2 ** 30));
+      this.wake = () => {
+        if (timer !== null) clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** Stops what a cancelled trial or a finished run left in flight. */
+  private dropUnwanted(): void {
+    const { calls, measurements } = this.run.state;
+    for (const [key, { abort }] of this.inFlight) {
+      if (abort.signal.aborted) continue;
+      const wanted = key.startsWith("c") ? calls[key.slice(0, key.indexOf("."))] !== undefined : measurements[key] !== undefined;
+      if (wanted) continue;
+      abort.abort();
+      if (key.startsWith("m")) this.stopStages(key);
+    }
+  }
+
+  private stopStages(measurement: string): void {
+    const id = this.running.get(measurement);
+    if (id !== undefined) void this.options.host.executor.stop(id).catch(() => undefined);
+  }
+
+  /** Measurement → the execution that runs for it now. */
+  private readonly running = new Map<string, string>();
+
+  private async measure(id: string): Promise<void> {
+    const { run } = this;
+    if (run.state.measurements[id]?.running === false) run.dispatch({ type: "start_attempt", measurement: id });
+    const measurement = run.state.measurements[id];
+    if (measurement === undefined) return;
+    const manifest = manifestAt(trialOf(run.state, measurement.subject).candidate.blob, run.ledger);
+    const pipeline = new Pipeline(this.pipelineHost(measurement.attempt), { ...measurement, endedStages: { ...measurement.endedStages } }, manifest);
+    await pipeline.run();
+  }
+
+  private pipelineHost(attempt: number): PipelineHost {
+    const { run } = this;
+    return {
+      ...this.options.host,
+      blob: (digest) => run.ledger.blob(digest),
+      putBlob: (bytes) => run.putBlob(bytes),
+      halted: () => this.leaving || !isRunning(run.state),
+      record: (command: StageCommand) => {
+        if (this.leaving || run.state.measurements[command.measurement]?.running !== true) return false;
+        run.dispatch(command);
+        if (command.type === "start_stage") this.running.set(command.measurement, `${command.measurement}.${attempt}/${command.stage}-${command.repeat}`);
+        else this.running.delete(command.measurement);
+        this.wake();
+        return true;
+      },
+    };
+  }
+
+  private async performCall(id: string, round: number, signal: AbortSignal): Promise<void> {
+    const { run } = this;
+    const call = run.state.calls[id];
+    if (call === undefined) return;
+    const view = JSON.parse(decoder.decode(run.ledger.blob(call.view.blob))) as ProposalView;
+    const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
+    const document = proposalDocument(view, configurationOf(run.state).environment, blobs);
+    try {
+      const answer = await this.researcherNamed(call.researcher).answer({ call: id, round, role: call.role, seed: call.seed, violations: call.violations, view: document }, signal);
+      if (this.leaving || run.state.calls[id] === undefined) return;
+      run.dispatch({ type: "answer_call", call: id, output: run.putBlob(answer.raw), answer: readAnswer(answer.raw, trialOf(run.state, call.base).candidate.blob, blobs), usage: answer.usage });
+    } catch (error) {
+      if (!(error instanceof ResearcherFailedError)) throw error;
+      if (this.leaving || run.state.calls[id] === undefined) return;
+      run.dispatch({ type: "fail_call", call: id, kind: error.kind, message: error.message, usage: error.usage });
+    }
+  }
+
+  private researcherNamed(name: string): Researcher {
+    const researcher = this.options.researchers.get(name);
+    if (researcher !== undefined) return researcher;
+    throw new RefusedError({ expected: `one of the researchers ${[...this.options.researchers.keys()].join(", ")}`, found: name, where: "run configuration" });
+  }
+
+  private loadRecords(trial: string): ReadonlyMap<string, RecordSet> {
+    const { ledger, state } = this.run;
+    return new Map(recordsNeeded(state, trial).map((reference) => [reference.blob, JSON.parse(decoder.decode(ledger.blob(reference.blob))) as RecordSet]));
+  }
+}
+
