@@ -27,7 +27,7 @@ export class EventTable implements RecordSource {
   readonly #head: Statement<[], Head>;
 
   constructor(
-    private readonly db: Database,
+    db: Database,
     readonly where: string,
   ) {
     const columns = "sequence, at, type, version, data, chain";

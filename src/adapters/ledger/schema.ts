@@ -45,6 +45,7 @@ export function schemaVersion(db: Database): number {
 /** Brings a database to the newest schema, step by step, each in its transaction. A newer database is refused. */
 export function migrate(db: Database, migrations: readonly Migration[], where: string): void {
   refuseNewerSchema(db, migrations, where);
+  refuseForeign(db, where);
   db.exec("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT");
   const record = db.prepare("INSERT INTO migrations VALUES (?, ?, ?)");
   for (const step of migrations) {
@@ -69,6 +70,14 @@ export function requireSchema(db: Database, migrations: readonly Migration[], wh
     where,
     todo: found === 0 ? "Check the path." : "Open the run once for writing (`trialist resume`), which brings it up to date; its events stay as they are.",
   });
+}
+
+function refuseForeign(db: Database, where: string): void {
+  if (schemaVersion(db) > 0) return;
+  const table = db.prepare<[], string>("SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'migrations'").pluck().get();
+  if (table === undefined) return;
+  const facts = { expected: "a database of trialist, or an empty one", found: `a foreign table ${table}`, where, todo: "Check the path; the file was left as it is." };
+  throw new LedgerSchemaError(facts);
 }
 
 function refuseNewerSchema(db: Database, migrations: readonly Migration[], where: string): void {

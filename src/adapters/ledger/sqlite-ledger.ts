@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { Database, Statement } from "better-sqlite3";
 import type { Checkpoint, Ledger, NewBlob, NewEvent, StoredEvent } from "../../core/ports/ledger.js";
 import { LedgerNotWritableError, StaleOwnerError, VersionConflictError } from "../../core/ports/ledger-errors.js";
@@ -42,8 +43,8 @@ export function openSqliteLedger(runFolder: string, options: SqliteLedgerOptions
 }
 
 function requireHeld(owner: Ownership | undefined, runFolder: string): Ownership {
-  if (owner?.held === true) return owner;
-  const facts = { expected: "an ownership that is held", found: "a released one", where: runFolder, todo: "Acquire the run again." };
+  if (owner?.held === true && resolve(owner.runFolder) === resolve(runFolder)) return owner;
+  const facts = { expected: "a held ownership of this run", found: "a released one, or another run's", where: runFolder, todo: "Acquire the run again." };
   throw new LedgerNotWritableError(facts);
 }
 
@@ -186,7 +187,8 @@ class SqliteLedger implements Ledger {
   #write(writer: Writer, expectedHead: number, records: readonly EventRecord[], last: EventRecord): void {
     if (writer.moveHead.run(last.sequence, last.chain, writer.epoch, expectedHead).changes !== 1) {
       this.#requireEpoch(writer);
-      throw new VersionConflictError(expectedHead, this.#events.head().sequence, this.path);
+      this.#head = this.#events.head();
+      throw new VersionConflictError(expectedHead, this.#head.sequence, this.path);
     }
     this.#blobs.writePending();
     for (const { sequence, at, type, version, data, chain } of records) writer.insert.run(sequence, at, type, version, data, chain);
@@ -243,8 +245,8 @@ class SqliteLedger implements Ledger {
 
   /** Only an owner writes, so a reader looks whether another connection has changed the file: `data_version` costs microseconds. */
   #poll(listener: Listener): () => void {
-    let told = this.head;
     let seen = this.#dataVersion();
+    let told = this.head;
     const poller = setInterval(() => {
       try {
         const version = this.#dataVersion();

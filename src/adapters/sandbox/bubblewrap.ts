@@ -79,11 +79,7 @@ function depth(path: string): number {
 function mountArguments(execution: StageExecution): string[] {
   // An outer folder first: mounted second, it would hide the one inside it.
   const outerFirst = [...execution.mounts].sort((a, b) => depth(a.target) - depth(b.target));
-  return outerFirst.flatMap((mount) => [
-    mount.mode === "read-write" ? "--bind" : "--ro-bind",
-    mount.source,
-    mount.target,
-  ]);
+  return outerFirst.flatMap((mount) => [mount.mode === "read-write" ? "--bind" : "--ro-bind", mount.source, mount.target]);
 }
 
 function commandArguments(execution: StageExecution, details: StartDetails): string[] {

@@ -65,7 +65,9 @@ function readNumber(file: string): number | null {
 /** A counter out of a file of `name value` lines. */
 function readCounter(file: string, name: string): number {
   try {
-    const line = readFileSync(file, "utf8").split("\n").find((text) => text.startsWith(`${name} `));
+    const line = readFileSync(file, "utf8")
+      .split("\n")
+      .find((text) => text.startsWith(`${name} `));
     return line === undefined ? 0 : Number(line.slice(name.length + 1));
   } catch {
     return 0;
@@ -219,11 +221,7 @@ function versionTwo(mounts: readonly HierarchyMount[]): CgroupSupport | null {
   };
 }
 
-function createVersionTwo(
-  parent: string,
-  name: string,
-  limits: { memoryBytes: number; tasks: number },
-): ExecutionGroup {
+function createVersionTwo(parent: string, name: string, limits: { memoryBytes: number; tasks: number }): ExecutionGroup {
   const folder = join(parent, name);
   mkdirSync(folder);
   writeFileSync(join(folder, "memory.max"), String(limits.memoryBytes));

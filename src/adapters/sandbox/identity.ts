@@ -1,5 +1,5 @@
-import { chmod, chown, lchown, lstat, readdir } from "node:fs/promises";
 import { statSync } from "node:fs";
+import { chmod, chown, lchown, lstat, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { UnreachableMountError } from "./errors.js";
 
@@ -54,11 +54,10 @@ export function assertReachable(paths: readonly string[]): void {
     } catch (cause) {
       throw new UnreachableMountError(
         {
-          what: "a folder that the stage needs is not there",
           where: path,
-          expected: "an existing file or folder",
+          expected: "an existing file or folder, because the stage mounts it",
           found: (cause as NodeJS.ErrnoException).code ?? String(cause),
-          remedy: "create it, or correct the mount in the environment",
+          todo: "Create it, or correct the mount in the environment.",
         },
         { cause },
       );
@@ -69,11 +68,10 @@ export function assertReachable(paths: readonly string[]): void {
       const entry = statSync(folder);
       if (mayEnter(entry, user)) continue;
       throw new UnreachableMountError({
-        what: "the sandbox cannot get to a folder that the stage needs",
         where: path,
-        expected: `user ${user.uid} may enter every folder on the way (permission x)`,
+        expected: `that the sandbox's user ${user.uid} may enter every folder on the way (permission x)`,
         found: `${folder} has mode ${(entry.mode & 0o777).toString(8)} and belongs to user ${entry.uid}`,
-        remedy: `keep the cache outside such folders (for example under /var/cache/trialist), or run: chmod o+x ${folder}`,
+        todo: `Keep the cache outside such folders (for example under /var/cache/trialist), or run: chmod o+x ${folder}`,
       });
     }
   }

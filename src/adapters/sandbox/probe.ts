@@ -34,11 +34,10 @@ export function assertUsable(report: SandboxReport): void {
   const failed = report.checks.find((check) => check.required && !check.ok);
   if (failed === undefined) return;
   throw new SandboxUnavailableError({
-    what: "the sandbox cannot be used on this machine",
-    where: failed.name,
-    expected: "bubblewrap starts a process with all of its namespaces",
+    where: `sandbox, ${failed.name}`,
+    expected: "that bubblewrap starts a process with all of its namespaces",
     found: failed.found,
-    remedy: failed.mend,
+    todo: failed.mend,
   });
 }
 
@@ -126,8 +125,7 @@ function mendNamespaces(): string {
   if (kernelSetting("user/max_user_namespaces") === "0") return "sysctl user.max_user_namespaces=10000";
   if (kernelSetting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
     return (
-      "sysctl kernel.apparmor_restrict_unprivileged_userns=0, " +
-      "or install an AppArmor profile that grants userns to /usr/bin/bwrap"
+      "sysctl kernel.apparmor_restrict_unprivileged_userns=0, " + "or install an AppArmor profile that grants userns to /usr/bin/bwrap"
     );
   }
   if (inContainer()) {

@@ -1,5 +1,6 @@
 import type { BudgetAccount, Amount } from "../protocol/budget.js";
 import { openAccount } from "../protocol/budget.js";
+import type { Expected } from "../protocol/expected.js";
 import type { EventData, Violation } from "../protocol/events.js";
 import type { ManifestReference, BlobReference } from "../protocol/ids.js";
 import type { MetricValues } from "../protocol/measurement.js";
@@ -62,8 +63,6 @@ export interface RunState {
   wakeUps: Record<string, { dueAtActiveMs: number }>;
   knowledge: Record<string, { version: number; key: string; content: BlobReference }>;
   knowledgeKeys: Record<string, number>;
-  /** The plan proposed last: its trial is admitted in the same breath. */
-  lastPlan: { id: string; hypothesis: string; expectedGain: number | null } | null;
   /** The organization's own fold. */
   organization: unknown;
 }
@@ -121,12 +120,17 @@ export interface Plan {
   id: string;
   base: string;
   comparator: string;
+  hypothesis: string;
+  expectedGain: number | null;
   status: "proposed" | "admitted" | "refused" | "completed" | "failed" | "cancelled";
 }
 
 export interface OpenCall {
   id: string;
   role: string;
+  comparator: string;
+  expects: Expected;
+  plan: string | null;
   researcher: string;
   view: BlobReference;
   base: string;
@@ -216,7 +220,6 @@ export function initialState(): RunState {
     wakeUps: {},
     knowledge: {},
     knowledgeKeys: {},
-    lastPlan: null,
     organization: null,
   };
 }

@@ -7,17 +7,33 @@ import type { BlobReference, ManifestReference } from "./ids.js";
 import type { RecordSet } from "./measurement.js";
 import type { RunConfiguration } from "./run.js";
 
-/** A candidate with the plan that it realizes, ready for admission. Its blobs are stored already. */
-export interface Submission {
+/** A commitment made before any measurement. */
+export interface PlanProposal {
   readonly hypothesis: string;
+  /** Expected gain of the first metric, in its unit; positive is better. */
   readonly expectedGain: number | null;
   readonly respondsTo: readonly string[];
   readonly commitment: Readonly<Record<string, unknown>>;
+}
+
+/** A candidate ready for admission. Its blobs are stored already. */
+export interface CandidateProposal {
   readonly candidate: ManifestReference;
   readonly manifest: CandidateManifest;
   /** Paths that the proposal named, changed or not. */
   readonly edited: readonly string[];
 }
+
+/** A plan with its candidate: what `tree` asks for, and what sessions submit. */
+export interface Submission extends PlanProposal, CandidateProposal {}
+
+/** A role's output, read. Which kind is admissible was settled when the call was requested. */
+export type Answer =
+  | ({ readonly kind: "proposal" } & Submission)
+  | ({ readonly kind: "plan" } & PlanProposal)
+  | ({ readonly kind: "candidate" } & CandidateProposal)
+  | { readonly kind: "knowledge"; readonly subject: string; readonly key: string; readonly sources: readonly string[]; readonly content: BlobReference }
+  | { readonly kind: "unreadable"; readonly violations: readonly Violation[] };
 
 /** Reference rows beside the baseline. */
 export interface ReferenceCandidate {
@@ -34,7 +50,7 @@ export type Command = { readonly at: number } & (
   | { readonly type: "open_span"; readonly epoch: number; readonly previousEndedAt: number | null }
   /** Ask the organization for its next move. */
   | { readonly type: "advance" }
-  | { readonly type: "answer_call"; readonly call: string; readonly output: BlobReference; readonly answer: Submission | { readonly violations: readonly Violation[] }; readonly usage: Amount }
+  | { readonly type: "answer_call"; readonly call: string; readonly output: BlobReference; readonly answer: Answer; readonly usage: Amount }
   | { readonly type: "fail_call"; readonly call: string; readonly kind: EventData<"call.failed">["kind"]; readonly message: string; readonly usage: Amount }
   /** The way in for sessions, MCP clients and people: nobody asked for it. */
   | { readonly type: "submit"; readonly by: { readonly session: string } | { readonly submitter: string }; readonly base: string; readonly submission: Submission }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { StoredEvent } from "../ports/ledger.js";
 import { amount } from "./budget.js";
 import { UnknownRecordError } from "./errors.js";
+import { expected } from "./expected.js";
 import { blobReference, callId, manifestReference, measurementId, planId, sessionId, trialId, wakeUpId } from "./ids.js";
 import { measured, metricValues } from "./measurement.js";
 import { stageOutcome } from "./outcome.js";
@@ -50,6 +51,9 @@ export const eventSchemas = {
     /** Sequence of the last event that the view knows. */
     viewVersion: z.number().int().nonnegative(),
     base: trialId,
+    comparator: trialId,
+    expects: expected,
+    plan: planId.nullable(),
     /** What the organization wants to remember about this step. */
     move: z.record(z.string(), z.union([z.string(), z.number(), z.null()])),
     seed: z.number().int().nonnegative(),

@@ -1,8 +1,7 @@
 import type { Environment } from "../../core/protocol/environment.js";
 import { type Digest, canonicalJson } from "../../core/protocol/canonical.js";
 import { type CandidateFile, type CandidateManifest, candidateManifest, manifestOf } from "../../core/protocol/candidate.js";
-import type { Submission } from "../../core/protocol/commands.js";
-import type { Violation } from "../../core/protocol/events.js";
+import type { Answer } from "../../core/protocol/commands.js";
 import { isPlainPath, readProposal, violation } from "../../core/harness/admission.js";
 import type { ProposalView } from "../../core/harness/views.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
@@ -54,16 +53,17 @@ function filesOf(digest: Digest, blobs: Blobs): Record<string, string> {
 }
 
 /** Reads a raw answer into a submission, storing what it holds; or says what is wrong with it. */
-export function readAnswer(raw: Uint8Array, base: Digest, blobs: Blobs): Submission | { readonly violations: readonly Violation[] } {
+export function readAnswer(raw: Uint8Array, base: Digest, blobs: Blobs): Answer {
   const output = parseJson(decoder.decode(raw));
-  if (output === undefined) return { violations: [violation("not_json", "the answer must be one JSON document and nothing else", null)] };
+  if (output === undefined) return { kind: "unreadable", violations: [violation("not_json", "the answer must be one JSON document and nothing else", null)] };
   const proposal = readProposal(output);
-  if (!("edits" in proposal)) return { violations: proposal };
+  if (!("edits" in proposal)) return { kind: "unreadable", violations: proposal };
   const outside = [...proposal.edits.keys()].filter((path) => !isPlainPath(path));
-  if (outside.length > 0) return { violations: outside.map((path) => violation("path_outside", "a path must be relative, with forward slashes, without . or .. parts", path)) };
+  if (outside.length > 0) return { kind: "unreadable", violations: outside.map((path) => violation("path_outside", "a path must be relative, with forward slashes, without . or .. parts", path)) };
   const manifest = applyEdits(manifestAt(base, blobs), proposal.edits, blobs);
   const bytes = new TextEncoder().encode(canonicalJson(manifest));
   return {
+    kind: "proposal",
     hypothesis: proposal.hypothesis,
     expectedGain: proposal.expectedGain,
     respondsTo: proposal.respondsTo,

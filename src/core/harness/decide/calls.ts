@@ -1,15 +1,17 @@
 import { canonicalJson, digestOf } from "../../protocol/canonical.js";
 import type { Amount } from "../../protocol/budget.js";
 import { exceeds } from "../../protocol/budget.js";
-import type { Command, Submission } from "../../protocol/commands.js";
+import type { Answer, CandidateProposal, Command, Decision, PlanProposal, Submission } from "../../protocol/commands.js";
 import type { RunEvent, Violation } from "../../protocol/events.js";
+import type { Move } from "../../organizations/organization.js";
 import { organizationNamed } from "../../organizations/registry.js";
 import { surfaceViolations, violation } from "../admission.js";
 import { drawsOf } from "../draw.js";
 import { activeTime, configurationOf, type OpenCall, type RunState } from "../state.js";
-import { proposalView } from "../views.js";
+import { viewBuilders } from "../views.js";
 import { type Handler, only, refuse, withBlobs } from "./decision.js";
-import { finishing } from "./run.js";
+import { finishing, knowledgeEvents } from "./run.js";
+import { openSession } from "./sessions.js";
 
 type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
 
@@ -26,29 +28,54 @@ export const advance: Handler<Of<"advance">> = (state, command) => {
     // A trial that cannot end in the time that is left would be cancelled half-way: it is not started.
     return idle(state) ? only(...finishing(state, "budget: wall-clock, the time left is less than one trial takes", true)) : only();
   }
-  const draws = drawsOf(configuration.seed);
-  const move = organizationNamed(configuration.organization.name).next(state.organization, state, draws);
-  if (move.kind === "wait") return only();
-  if (move.kind === "finish") return only(...finishing(state, move.reason, true));
+  const move = organizationNamed(configuration.organization.name).next(state.organization, state, drawsOf(configuration.seed));
+  switch (move.kind) {
+    case "wait":
+      return only();
+    case "finish":
+      return only(...finishing(state, move.reason, true));
+    case "schedule":
+      return only({ type: "wake_up.scheduled", data: { wakeUp: move.wakeUp, dueAtActiveMs: activeTime(state, command.at) + move.afterActiveMs } });
+    case "session":
+      return openSession(state, { at: command.at, type: "open_session", role: move.role, researcher: researcherFor(state, move.role), base: move.base, reopens: move.reopens });
+    case "call":
+      return requestCall(state, move, command.at);
+  }
+};
+
+function requestCall(state: RunState, move: Extract<Move, { kind: "call" }>, at: number): Decision {
+  const configuration = configurationOf(state);
   const number = state.counters.call + 1;
-  const bytes = new TextEncoder().encode(canonicalJson(proposalView(state, move.role, move.base, command.at)));
+  const expects = move.expects ?? "proposal";
+  const bytes = new TextEncoder().encode(canonicalJson(viewBuilders[move.view ?? "proposal"](state, move.role, move.base, at)));
   const view = { blob: digestOf(bytes), bytes: bytes.byteLength };
   return withBlobs([{ digest: view.blob, bytes }], {
     type: "call.requested",
     data: {
       call: `c${number}`,
       role: move.role,
-      researcher: configuration.researchers[move.role] ?? configuration.researchers["*"] ?? "reference",
+      researcher: researcherFor(state, move.role),
       view,
       viewVersion: state.version,
       base: move.base,
-      move: { ...move.detail, comparator: move.comparator },
-      seed: draws.seed("call", number),
+      comparator: move.comparator,
+      expects,
+      plan: move.plan ?? null,
+      move: { ...move.detail },
+      seed: drawsOf(configuration.seed).seed("call", number),
       bestAtView: state.leader?.trial ?? null,
-      reservation,
+      // Only an answer that brings a candidate can become a trial.
+      reservation: { trials: expects === "proposal" || expects === "candidate" ? 1 : 0, ...configuration.callReservation },
     },
   });
-};
+}
+
+function researcherFor(state: RunState, role: string): string {
+  const { researchers } = configurationOf(state);
+  const name = researchers[role] ?? researchers["*"];
+  if (name === undefined) throw refuse(`a researcher for role ${role}, or for *`, "none in the run's configuration");
+  return name;
+}
 
 function exhausted(state: RunState, cap: string): ReturnType<Handler<never>> {
   // What is in flight may free its reservation: only an idle run is at its cap.
@@ -73,20 +100,35 @@ function dueRemeasurement(state: RunState): RunEvent | null {
 
 export const answerCall: Handler<Of<"answer_call">> = (state, command) => {
   const call = openCall(state, command.call);
-  const { answer } = command;
-  const violations = "violations" in answer ? answer.violations : admissionViolations(state, answer);
-  if ("violations" in answer || violations.length > 0) return only(...refusedCall(state, call, command, violations));
-  return only(
-    { type: "call.answered", data: { call: call.id, round: call.round, output: command.output, usage: command.usage } },
-    ...admitSubmission(state, answer, {
-      by: { call: call.id },
-      base: call.base,
-      comparator: String(call.move.comparator ?? call.base),
-      move: call.move,
-      bestAtView: call.bestAtView,
-    }),
-  );
+  const violations = answerViolations(state, call, command.answer);
+  if (violations.length > 0) return only(...refusedCall(state, call, command, violations));
+  const answered: RunEvent = { type: "call.answered", data: { call: call.id, round: call.round, output: command.output, usage: command.usage } };
+  return only(answered, ...admitAnswer(state, call, command.answer));
 };
+
+function answerViolations(state: RunState, call: OpenCall, answer: Answer): readonly Violation[] {
+  if (answer.kind === "unreadable") return answer.violations;
+  if (answer.kind !== call.expects) return [violation("wrong_kind", `a ${call.expects} was asked for, a ${answer.kind} came`, null)];
+  const plan = answer.kind === "proposal" || answer.kind === "plan" ? planViolations(state, call.base, answer) : [];
+  const candidate = answer.kind === "proposal" || answer.kind === "candidate" ? candidateViolations(state, answer) : [];
+  return [...plan, ...candidate];
+}
+
+function admitAnswer(state: RunState, call: OpenCall, answer: Answer): RunEvent[] {
+  const admission: Admission = { by: { call: call.id }, base: call.base, comparator: call.comparator, move: call.move, bestAtView: call.bestAtView };
+  switch (answer.kind) {
+    case "proposal":
+      return admitSubmission(state, answer, admission);
+    case "plan":
+      return admitPlan(`p${state.counters.plan + 1}`, answer, admission);
+    case "candidate":
+      return admitTrial(state, call.plan, answer, admission);
+    case "knowledge":
+      return knowledgeEvents(state, { kind: answer.subject, key: answer.key, sources: answer.sources, content: answer.content });
+    case "unreadable":
+      return [];
+  }
+}
 
 function refusedCall(state: RunState, call: OpenCall, command: Of<"answer_call">, violations: readonly Violation[]): RunEvent[] {
   const final = call.round >= configurationOf(state).limits.callRounds;
@@ -120,19 +162,27 @@ export const submit: Handler<Of<"submit">> = (state, command) => {
   if (base === undefined || base.retracted) throw refuse("a base trial of this run that stands", command.base);
   if ("session" in command.by && state.sessions[command.by.session] === undefined) throw refuse("an open session", command.by.session);
   const cap = exceeds(state.budget, configuration.budget, { trials: 1, costUsd: 0, tokens: 0, computeMs: 0 });
-  const violations = [...admissionViolations(state, command.submission), ...(cap === null ? [] : [violation("budget", `the ${cap} budget is used up`, null)])];
+  const violations = [
+    ...planViolations(state, command.base, command.submission),
+    ...candidateViolations(state, command.submission),
+    ...(cap === null ? [] : [violation("budget", `the ${cap} budget is used up`, null)]),
+  ];
   const plan = `p${state.counters.plan + 1}`;
-  const best = state.leader?.trial ?? null;
-  const admission = { by: command.by, base: command.base, comparator: command.base, move: {}, bestAtView: best };
+  const admission: Admission = { by: command.by, base: command.base, comparator: command.base, move: {}, bestAtView: state.leader?.trial ?? null };
   if (violations.length > 0) return only(proposed(plan, command.submission, admission), { type: "plan.refused", data: { plan, violations } });
   const session: RunEvent[] = "session" in command.by ? [{ type: "session.submitted", data: { session: command.by.session, plan } }] : [];
   return only(...admitSubmission(state, command.submission, admission), ...session);
 };
 
-function admissionViolations(state: RunState, submission: Submission): Violation[] {
+function planViolations(state: RunState, base: string, proposal: PlanProposal): readonly Violation[] {
+  const organization = organizationNamed(configurationOf(state).organization.name);
+  return organization.admit?.(state.organization, state, { base, commitment: proposal.commitment }) ?? [];
+}
+
+function candidateViolations(state: RunState, proposal: CandidateProposal): Violation[] {
   const configuration = configurationOf(state);
-  const problems = surfaceViolations(configuration.environment.surface, submission.edited, submission.manifest);
-  const twin = state.candidates[submission.candidate.blob];
+  const problems = surfaceViolations(configuration.environment.surface, proposal.edited, proposal.manifest);
+  const twin = state.candidates[proposal.candidate.blob];
   if (twin !== undefined && organizationNamed(configuration.organization.name).duplicates === "refuse") {
     problems.push(violation("duplicate_candidate", `this is the same content as trial ${twin}, which was measured already`, null));
   }
@@ -147,7 +197,7 @@ interface Admission {
   readonly bestAtView: string | null;
 }
 
-function proposed(plan: string, submission: Submission, admission: Admission): RunEvent {
+function proposed(plan: string, proposal: PlanProposal, admission: Admission): RunEvent {
   return {
     type: "plan.proposed",
     data: {
@@ -155,25 +205,29 @@ function proposed(plan: string, submission: Submission, admission: Admission): R
       by: admission.by,
       base: admission.base,
       parents: [admission.base],
-      respondsTo: [...submission.respondsTo],
-      hypothesis: submission.hypothesis,
-      expectedGain: submission.expectedGain,
-      commitment: { ...submission.commitment },
+      respondsTo: [...proposal.respondsTo],
+      hypothesis: proposal.hypothesis,
+      expectedGain: proposal.expectedGain,
+      commitment: { ...proposal.commitment },
       comparator: admission.comparator,
     },
   };
 }
 
+function admitPlan(plan: string, proposal: PlanProposal, admission: Admission): RunEvent[] {
+  return [proposed(plan, proposal, admission), { type: "plan.admitted", data: { plan } }];
+}
+
 function admitSubmission(state: RunState, submission: Submission, admission: Admission): RunEvent[] {
   const plan = `p${state.counters.plan + 1}`;
+  return [...admitPlan(plan, submission, admission), ...admitTrial(state, plan, submission, admission)];
+}
+
+function admitTrial(state: RunState, plan: string | null, proposal: CandidateProposal, admission: Admission): RunEvent[] {
   const trial = `t${state.counters.trial + 1}`;
+  const best = { bestAtView: admission.bestAtView, bestAtSubmission: state.leader?.trial ?? null };
   return [
-    proposed(plan, submission, admission),
-    { type: "plan.admitted", data: { plan } },
-    {
-      type: "trial.admitted",
-      data: { trial, kind: "search", plan, candidate: submission.candidate, base: admission.base, parents: [admission.base], move: { ...admission.move }, name: null, bestAtView: admission.bestAtView, bestAtSubmission: state.leader?.trial ?? null },
-    },
+    { type: "trial.admitted", data: { trial, kind: "search", plan, candidate: proposal.candidate, base: admission.base, parents: [admission.base], move: { ...admission.move }, name: null, ...best } },
     {
       type: "measurement.requested",
       data: { measurement: `m${state.counters.measurement + 1}`, trial, subject: trial, reason: "first", purpose: "in-loop", pair: 0, round: 0, seed: configurationOf(state).environment.seed },

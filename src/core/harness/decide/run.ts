@@ -1,5 +1,6 @@
 import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
+import type { BlobReference } from "../../protocol/ids.js";
 import { nothing } from "../../protocol/budget.js";
 import { drawsOf } from "../draw.js";
 import { activeTime, type RunState } from "../state.js";
@@ -92,12 +93,17 @@ export const conclude: Handler<Of<"conclude">> = (state) => {
   return only({ type: "run.finished", data: { reason: state.reason } });
 };
 
-export const commitKnowledge: Handler<Of<"commit_knowledge">> = (state, command) => {
-  // Exactly once by key: after a crash the same commit is asked for again.
-  if (state.knowledgeKeys[`${command.kind}\n${command.key}`] !== undefined) return only();
-  const version = (state.knowledge[command.kind]?.version ?? 0) + 1;
-  return only({ type: "knowledge.committed", data: { kind: command.kind, key: command.key, version, sources: [...command.sources], content: command.content } });
-};
+export const commitKnowledge: Handler<Of<"commit_knowledge">> = (state, command) => only(...knowledgeEvents(state, command));
+
+/** One version per key, however often it is asked for: after a crash the same commit comes again. */
+export function knowledgeEvents(
+  state: RunState,
+  committed: { readonly kind: string; readonly key: string; readonly sources: readonly string[]; readonly content: BlobReference },
+): RunEvent[] {
+  if (state.knowledgeKeys[`${committed.kind}\n${committed.key}`] !== undefined) return [];
+  const version = (state.knowledge[committed.kind]?.version ?? 0) + 1;
+  return [{ type: "knowledge.committed", data: { kind: committed.kind, key: committed.key, version, sources: [...committed.sources], content: committed.content } }];
+}
 
 /**
  * Marks a trial as invalid. Everything that stood on it is listed: trials that started from it or were confirmed

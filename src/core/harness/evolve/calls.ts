@@ -2,6 +2,9 @@ import { reserve, settle, nothing, type Amount } from "../../protocol/budget.js"
 import type { OpenCall, RunState } from "../state.js";
 import type { EventHandlers } from "./handlers.js";
 
+/** Characters of a hypothesis that the state keeps; the whole is in the ledger. */
+const rememberedHypothesis = 400;
+
 /** Role calls, sessions and plans. */
 export const callHandlers = {
   "call.requested": (state, data) => {
@@ -13,6 +16,9 @@ export const callHandlers = {
       researcher: data.researcher,
       view: data.view,
       base: data.base,
+      comparator: data.comparator,
+      expects: data.expects,
+      plan: data.plan,
       move: data.move,
       seed: data.seed,
       bestAtView: data.bestAtView,
@@ -72,8 +78,14 @@ export const callHandlers = {
 
   "plan.proposed": (state, data) => {
     state.counters.plan = numberOf(data.plan);
-    state.plans[data.plan] = { id: data.plan, base: data.base, comparator: data.comparator, status: "proposed" };
-    state.lastPlan = { id: data.plan, hypothesis: data.hypothesis.slice(0, 400), expectedGain: data.expectedGain };
+    state.plans[data.plan] = {
+      id: data.plan,
+      base: data.base,
+      comparator: data.comparator,
+      hypothesis: data.hypothesis.slice(0, rememberedHypothesis),
+      expectedGain: data.expectedGain,
+      status: "proposed",
+    };
   },
   "plan.admitted": (state, data) => setPlan(state, data.plan, "admitted"),
   "plan.refused": (state, data) => setPlan(state, data.plan, "refused"),
@@ -87,7 +99,10 @@ export function numberOf(id: string): number {
 
 function setPlan(state: RunState, id: string, status: "admitted" | "refused" | "completed" | "failed" | "cancelled"): void {
   const plan = state.plans[id];
-  if (plan !== undefined) plan.status = status;
+  if (plan === undefined) return;
+  plan.status = status;
+  // A closed plan's words are with its trial.
+  if (status !== "admitted") plan.hypothesis = "";
 }
 
 function nextRound(state: RunState, id: string, usage: Amount): OpenCall {

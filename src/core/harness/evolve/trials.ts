@@ -83,7 +83,7 @@ export const trialHandlers = {
 function admitTrial(state: RunState, data: EventData<"trial.admitted">): void {
   if (data.kind === "search") state.counters.trial = numberOf(data.trial);
   if (data.kind === "reference") state.counters.reference = numberOf(data.trial);
-  const plan = state.lastPlan !== null && state.lastPlan.id === data.plan ? state.lastPlan : null;
+  const plan = data.plan === null ? undefined : state.plans[data.plan];
   state.trials[data.trial] = {
     id: data.trial,
     kind: data.kind,

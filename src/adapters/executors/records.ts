@@ -1,0 +1,187 @@
+import { createHash } from "node:crypto";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import type { CapturedStreams, Found } from "../../core/ports/executor.js";
+import { UnknownRecordError } from "../../core/protocol/errors.js";
+import { type StageOutcome, stageOutcome } from "../../core/protocol/outcome.js";
+import { InvalidExecutionError } from "./errors.js";
+import { isAlive, type ProcessIdentity } from "./process-identity.js";
+
+/** Written before anything is started: who would write the end, and what to clean up if it never does. */
+export interface Handle {
+  readonly id: string;
+  readonly supervisor: ProcessIdentity;
+  readonly cgroups: readonly string[];
+  /** Value of an environment variable that every process of an execution without a sandbox inherits. */
+  readonly marker: string | null;
+}
+
+/** The end of an execution: an outcome, or why there is none although the supervisor lived. */
+export type End = { readonly outcome: StageOutcome } | { readonly gone: string };
+
+interface EndRecord {
+  readonly version: 1;
+  readonly end: End;
+  /** Bytes of the four parts of `output.bin`: head and tail of standard output, then of standard error. */
+  readonly kept: readonly [number, number, number, number];
+}
+
+const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*)*$/;
+
+/**
+ * What an executor keeps on disk: a folder per execution with `handle.json` (before the start), `status` (written by
+ * bubblewrap), `outcome.json` and `output.bin` (after the end). Only the supervisor writes; anybody may read.
+ */
+export class Records {
+  private readonly executions: string;
+
+  constructor(readonly root: string) {
+    this.executions = join(root, "executions");
+    mkdirSync(this.executions, { recursive: true, mode: 0o700 });
+  }
+
+  folder(id: string): string {
+    if (!idPattern.test(id) || id.length > 200) {
+      throw new InvalidExecutionError({
+        where: id,
+        expected: "an id of at most 200 letters, digits, '.', '_', '-', in parts divided by '/'",
+        found: JSON.stringify(id),
+        todo: "Choose another id.",
+      });
+    }
+    // No id holds a '+', so no two ids share a folder.
+    return join(this.executions, id.replaceAll("/", "+"));
+  }
+
+  /** Claims an id for ever. False when it was claimed before. */
+  claim(handle: Handle): boolean {
+    const folder = this.folder(handle.id);
+    const draft = join(this.executions, `.${handle.supervisor.pid}-${handle.supervisor.startTicks}`);
+    mkdirSync(draft, { mode: 0o700 });
+    try {
+      writeFileSync(join(draft, "handle.json"), JSON.stringify(handle));
+      // A folder that is not empty cannot be replaced, so the handle appears together with the claim or not at all.
+      renameSync(draft, folder);
+      return true;
+    } catch (error) {
+      rmSync(draft, { recursive: true, force: true });
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOTEMPTY" || code === "EEXIST") return false;
+      throw error;
+    }
+  }
+
+  /**
+   * Writes the end so that it is there completely or not at all. Resolves once a death of this process cannot lose it;
+   * the disk is told to keep it over a power loss behind that, and a record torn by one is recognised by its digest.
+   */
+  async writeEnd(id: string, end: End, streams: CapturedStreams): Promise<void> {
+    const folder = this.folder(id);
+    const parts = [streams.stdout.head, streams.stdout.tail, streams.stderr.head, streams.stderr.tail];
+    const kept = parts.map((part) => part.byteLength) as unknown as EndRecord["kept"];
+    if (kept.some((bytes) => bytes > 0)) writeFileSync(join(folder, "output.bin"), Buffer.concat(parts));
+    const body = JSON.stringify({ version: 1, end, kept } satisfies EndRecord);
+    const draft = join(folder, "outcome.tmp");
+    const fd = openSync(draft, "wx", 0o600);
+    writeSync(fd, `${body}\n${digest(body)}\n`);
+    closeSync(fd);
+    renameSync(draft, join(folder, "outcome.json"));
+    void keepOverPowerLoss([join(folder, "output.bin"), join(folder, "outcome.json"), folder]);
+  }
+
+  readEnd(id: string): EndRecord | null {
+    let text: string;
+    try {
+      text = readFileSync(join(this.folder(id), "outcome.json"), "utf8");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+      throw error;
+    }
+    const [body = "", sum = ""] = text.split("\n");
+    if (digest(body) !== sum) return { version: 1, end: { gone: "its recorded end is damaged" }, kept: [0, 0, 0, 0] };
+    const record = JSON.parse(body) as EndRecord;
+    if (record.version !== 1) {
+      throw new UnknownRecordError({
+        where: this.folder(id),
+        expected: "the end of an execution in version 1",
+        found: `version ${JSON.stringify(record.version)}`,
+        todo: "Use the trialist that wrote it.",
+      });
+    }
+    return "gone" in record.end ? record : { ...record, end: { outcome: stageOutcome.parse(record.end.outcome) } };
+  }
+
+  readHandle(id: string): Handle | null {
+    try {
+      return JSON.parse(readFileSync(join(this.folder(id), "handle.json"), "utf8")) as Handle;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT" || code === "ENOTDIR") return null;
+      throw error;
+    }
+  }
+
+  /** What became of an execution, from what is written. */
+  find(id: string): Found {
+    const ended = this.readEnd(id);
+    if (ended !== null) return asFound(ended.end);
+    const handle = this.readHandle(id);
+    if (handle === null) return { state: "unknown" };
+    if (isAlive(handle.supervisor)) return { state: "running" };
+    // It may have written the end between our two looks.
+    const late = this.readEnd(id);
+    if (late !== null) return asFound(late.end);
+    return { state: "gone", reason: "its supervisor died before it ended" };
+  }
+
+  readOutput(id: string): CapturedStreams {
+    const [outHead, outTail, errHead, errTail] = this.readEnd(id)?.kept ?? [0, 0, 0, 0];
+    const total = outHead + outTail + errHead + errTail;
+    const bytes = total === 0 ? Buffer.alloc(0) : readFileSync(join(this.folder(id), "output.bin"));
+    const cut = (start: number, length: number): Uint8Array => bytes.subarray(start, start + length);
+    return {
+      stdout: { head: cut(0, outHead), tail: cut(outHead, outTail) },
+      stderr: { head: cut(outHead + outTail, errHead), tail: cut(outHead + outTail + errHead, errTail) },
+    };
+  }
+
+  ids(): string[] {
+    const names = readdirSync(this.executions).filter((name) => !name.startsWith("."));
+    return names.map((name) => name.replaceAll("+", "/"));
+  }
+
+  remove(id: string): void {
+    rmSync(this.folder(id), { recursive: true, force: true });
+  }
+
+  /** Removes claims that a dead supervisor had only begun to write. */
+  removeDrafts(): void {
+    for (const name of readdirSync(this.executions)) {
+      if (name.startsWith(".")) rmSync(join(this.executions, name), { recursive: true, force: true });
+    }
+  }
+}
+
+function asFound(end: End): Found {
+  return "gone" in end ? { state: "gone", reason: end.gone } : { state: "ended", outcome: end.outcome };
+}
+
+function digest(body: string): string {
+  return createHash("sha256").update(body).digest("hex");
+}
+
+async function keepOverPowerLoss(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    try {
+      const file = await open(path, "r");
+      try {
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+    } catch {
+      // Forgotten in the meantime, or nothing was printed.
+    }
+  }
+}

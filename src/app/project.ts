@@ -1,0 +1,61 @@
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { runName } from "../core/protocol/ids.js";
+import { RefusedError } from "../core/protocol/errors.js";
+
+/** Where a project keeps its runs: `.trialist/` in the folder that commands are run in. */
+export class Project {
+  readonly root: string;
+
+  constructor(folder: string) {
+    this.root = join(resolve(folder), ".trialist");
+  }
+
+  get blobFolder(): string {
+    return join(this.root, "blobs");
+  }
+
+  /** Folder of a run that may not exist. @throws RefusedError for a name that is none */
+  runFolder(name: string): string {
+    if (!runName.safeParse(name).success) {
+      throw new RefusedError({ expected: "a run name of up to 64 letters, digits, dots, dashes and underscores that begins with a letter or digit", found: JSON.stringify(name) });
+    }
+    return join(this.root, "runs", name);
+  }
+
+  /** Folder of a run that exists. @throws RefusedError */
+  existingRun(name: string): string {
+    const folder = this.runFolder(name);
+    if (existsSync(join(folder, "ledger.sqlite"))) return folder;
+    const known = this.runNames();
+    throw new RefusedError({
+      expected: "the name of a run of this project",
+      found: JSON.stringify(name),
+      where: this.root,
+      todo: known.length === 0 ? "There is no run here yet: `trialist run ENVIRONMENT` starts one." : `Known: ${known.slice(-20).join(", ")}.`,
+    });
+  }
+
+  runNames(): string[] {
+    const folder = join(this.root, "runs");
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, "ledger.sqlite")))
+      .map((entry) => entry.name)
+      .sort();
+  }
+
+  /** A name that no run has: the wish itself, or with a number behind it. */
+  freeName(wish: string): string {
+    const taken = new Set(this.runNames());
+    for (let number = 1; ; number++) {
+      const name = number === 1 ? wish : `${wish}-${number}`;
+      if (!taken.has(name)) return name;
+    }
+  }
+
+  make(): void {
+    mkdirSync(join(this.root, "runs"), { recursive: true });
+    mkdirSync(this.blobFolder, { recursive: true });
+  }
+}

@@ -1,0 +1,19 @@
+import { RefusedError } from "../protocol/errors.js";
+import type { Organization } from "./organization.js";
+import { tree } from "./tree/index.js";
+
+/** An organization whose fold and configuration only itself looks into. */
+export type AnyOrganization = Organization<unknown, unknown>;
+
+const organizations: Readonly<Record<string, AnyOrganization>> = {
+  tree: tree as AnyOrganization,
+};
+
+export const organizationNames = Object.keys(organizations);
+
+/** @throws RefusedError for a name that is none */
+export function organizationNamed(name: string): AnyOrganization {
+  const organization = Object.hasOwn(organizations, name) ? organizations[name] : undefined;
+  if (organization !== undefined) return organization;
+  throw new RefusedError({ expected: `an organization: ${organizationNames.join(", ")}`, found: JSON.stringify(name) });
+}

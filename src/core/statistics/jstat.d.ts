@@ -1,0 +1,3 @@
+declare module "jstat" {
+  export const jStat: { readonly studentt: { inv(probability: number, degreesOfFreedom: number): number } };
+}

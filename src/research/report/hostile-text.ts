@@ -1,0 +1,69 @@
+/**
+ * Hypotheses, reasons, metric names, paths and captured output come from researchers and candidates. None of it may
+ * move a terminal's cursor, forge a row of a table, open a tag or start a formula.
+ */
+
+/** Control characters except tab and newline, line separators, and the invisible marks that reorder or hide text. */
+const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+
+/** Visible instead of effective: an escape character becomes `\u{1b}`. CR LF becomes a newline first. */
+export function printable(text: string): string {
+  return text
+    .toWellFormed()
+    .replaceAll("\r\n", "\n")
+    .replace(unprintable, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** One printable line of at most `width` characters; what is cut is marked. */
+export function oneLine(text: string, width = Number.POSITIVE_INFINITY): string {
+  return fit(printable(text).replace(/\s+/g, " ").trim(), width);
+}
+
+/** Cuts to `width` characters, the last of which is then an ellipsis. */
+export function fit(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const characters = [...text];
+  return characters.length <= width ? text : `${characters.slice(0, Math.max(0, width - 1)).join("")}…`;
+}
+
+/** For running Markdown text and table cells: every character that Markdown or HTML would act on is made plain. */
+export function markdown(text: string, width = Number.POSITIVE_INFINITY): string {
+  return oneLine(text, width)
+    .replace(/[\\`*_{}[\]()#+!|~$^=]/g, "\\$&")
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll("@", "&#64;")
+    .replaceAll("://", "&#58;//")
+    .replace(/\bwww\./gi, (found) => `${found.slice(0, 3)}&#46;`)
+    .replace(/^(\d+)\./, "$1\\.")
+    .replace(/^-/, "\\-");
+}
+
+/** For names inside running Markdown text, as code: a backtick cannot end it. */
+export function markdownCode(text: string, width = Number.POSITIVE_INFINITY): string {
+  return `\`${oneLine(text, width).replaceAll("`", "'").replaceAll("|", "¦") || " "}\``;
+}
+
+/** A fenced block that its content cannot close. */
+export function fenced(text: string, language = ""): string {
+  const content = printable(text).replace(/\n+$/, "");
+  const longest = Math.max(2, ...[...content.matchAll(/`+/g)].map((run) => run[0].length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${language}\n${content}\n${fence}`;
+}
+
+/**
+ * For a cell of a TSV file: backslash, tab and line ends are written `\\`, `\t`, `\n`, `\r`; a text that a spreadsheet
+ * would take for a formula gets an apostrophe in front, as spreadsheets themselves do.
+ */
+export function tsvText(text: string): string {
+  const escaped = text
+    .toWellFormed()
+    .replaceAll("\\", "\\\\")
+    .replaceAll("\t", "\\t")
+    .replaceAll("\n", "\\n")
+    .replaceAll("\r", "\\r")
+    .replace(unprintable, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
+  return /^[=+\-@]/.test(escaped) ? `'${escaped}` : escaped;
+}

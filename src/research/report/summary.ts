@@ -1,0 +1,239 @@
+import { activeTime, type RunState, type Trial } from "../../core/harness/state.js";
+import { isSelfReported, type Metric } from "../../core/protocol/environment.js";
+import { gain, primaryMetric } from "../../core/protocol/measurement.js";
+import { statusClasses, type TrialStatus, trialStatuses } from "../../core/protocol/status.js";
+import type { Evidence } from "./evidence.js";
+import { type FailureGroup, type GainSummary, type RunSummary, summarySchemaName } from "./summary-schema.js";
+import { timeLeft } from "./time-left.js";
+import { valueInterval } from "./value-interval.js";
+
+export { type RunSummary, runSummary, summarySchemaName } from "./summary-schema.js";
+
+/** Where a run stands, for people and programs. `now`: milliseconds since 1970. Works in every phase, the empty run included. */
+export function summarize(state: RunState, now: number, evidence: Evidence = {}): RunSummary {
+  return {
+    schema: summarySchemaName,
+    ...identityOf(state),
+    ...resultsOf(state, evidence),
+    ...progressOf(state, now),
+    ...problemsOf(state, evidence),
+  };
+}
+
+type Identity = "run" | "state" | "reason" | "todo" | "environment" | "organization" | "researchers" | "metric" | "rule" | "sandbox";
+
+function identityOf(state: RunState): Pick<RunSummary, Identity> {
+  const configuration = state.configuration;
+  const metric = metricOf(state);
+  return {
+    run: configuration?.run ?? null,
+    state: state.phase,
+    reason: state.reason,
+    todo: state.todo,
+    environment: configuration === null ? null : { name: configuration.environment.name, digest: configuration.environmentDigest },
+    organization: configuration?.organization.name ?? null,
+    researchers: configuration?.researchers ?? {},
+    metric: metric === null ? null : { name: metric.name, direction: metric.direction, selfReported: isSelfReported(metric) },
+    rule: ruleOf(state),
+    sandbox: configuration?.sandbox ?? null,
+  };
+}
+
+function ruleOf(state: RunState): RunSummary["rule"] {
+  if (state.configuration === null) return null;
+  const { rule, confirmations, level, minimumGain } = state.configuration.promotion;
+  return { name: rule, confirmations, level, minimumGain };
+}
+
+type Results = "baseline" | "noise" | "best" | "keeps" | "bestUnderAny" | "references";
+
+function resultsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Results> {
+  const { noise } = state;
+  return {
+    baseline: noise === null ? null : { mean: noise.mean, sd: noise.sd, n: noise.n },
+    noise,
+    best: bestOf(state, evidence),
+    keeps: { underRule: state.statuses.keep ?? 0, underAny: state.keptUnderAny },
+    bestUnderAny: bestUnderAny(state),
+    references: Object.values(state.trials)
+      .filter((trial) => trial.kind === "reference")
+      .map((trial) => {
+        const value = inLoopValue(state, trial);
+        return { trial: trial.id, name: trial.name ?? "", status: trial.status, value, gainOverBaseline: gainOverBaseline(state, value), reason: trial.reason };
+      }),
+  };
+}
+
+function bestOf(state: RunState, evidence: Evidence): RunSummary["best"] {
+  const metric = metricOf(state);
+  const trial = state.leader === null ? undefined : state.trials[state.leader.trial];
+  const value = metric === null ? undefined : state.leader?.values[metric.name];
+  if (trial === undefined || value === undefined) return null;
+  const searched = trial.kind === "search";
+  const verdictGain = searched ? leaderGain(state, trial, evidence) : null;
+  return {
+    trial: trial.id,
+    value,
+    interval: valueInterval(state, trial, evidence.blob),
+    provisionalValue: inLoopValue(state, trial),
+    confirmed: trial.estimate !== null,
+    hypothesis: trial.hypothesis,
+    selfReported: trial.selfReported,
+    gain: verdictGain,
+    overBaseline: searched ? overBaseline(state, value, verdictGain) : null,
+    restsOnRetracted: retractedBelow(state, trial),
+  };
+}
+
+/** The verdict against the leader as a gain; null where the trial was never judged. */
+export function leaderGain(state: RunState, trial: Trial, evidence: Evidence = {}): GainSummary | null {
+  if (trial.leaderVerdict === null) return null;
+  const { gain: value, ...verdict } = trial.leaderVerdict;
+  return { value, ...verdict, over: leaderJudgedAgainst(state, trial, evidence) };
+}
+
+/** The leader that a trial was judged against: from its confirmation or the ledger; else the keep before it, while no keep was retracted. */
+function leaderJudgedAgainst(state: RunState, trial: Trial, evidence: Evidence): string | null {
+  if (trial.confirmation !== null) return trial.confirmation.against;
+  const recorded = evidence.timeline?.trials.get(trial.id)?.against;
+  if (recorded !== undefined && recorded !== null) return recorded;
+  const place = state.keeps.indexOf(trial.id);
+  const complete = !Object.values(state.trials).some((each) => each.retracted && each.status === "keep");
+  return complete && place > 0 ? (state.keeps[place - 1] ?? null) : null;
+}
+
+function overBaseline(state: RunState, value: number, verdictGain: GainSummary | null): NonNullable<RunSummary["best"]>["overBaseline"] {
+  const absolute = gainOverBaseline(state, value);
+  if (absolute === null || state.noise === null) return null;
+  const paired = verdictGain?.over === "t0" ? verdictGain : null;
+  const { mean } = state.noise;
+  return { absolute, percent: mean === 0 ? null : (absolute / Math.abs(mean)) * 100, lower: paired?.lower ?? null, upper: paired?.upper ?? null };
+}
+
+/** Retracted trials among all that a trial was built on or compared with, at any distance. */
+export function retractedBelow(state: RunState, trial: Trial): string[] {
+  const seen = new Set<string>();
+  const open = [trial];
+  for (let each = open.pop(); each !== undefined; each = open.pop()) {
+    for (const id of [each.base, each.confirmation?.against ?? null, ...each.parents]) {
+      const below = id === null || seen.has(id) ? undefined : state.trials[id];
+      if (id !== null) seen.add(id);
+      if (below !== undefined) open.push(below);
+    }
+  }
+  return [...seen].filter((id) => state.trials[id]?.retracted === true).sort(byNumber);
+}
+
+function bestUnderAny(state: RunState): RunSummary["bestUnderAny"] {
+  const metric = metricOf(state);
+  const value = metric === null ? undefined : state.bestUnderAny?.values[metric.name];
+  if (state.bestUnderAny === null || value === undefined) return null;
+  const { trial } = state.bestUnderAny;
+  return { trial, value, gainOverBaseline: trial === "t0" ? null : gainOverBaseline(state, value), retracted: state.trials[trial]?.retracted ?? false };
+}
+
+type Progress = "trials" | "progress" | "time" | "spend" | "expectedCost";
+
+function progressOf(state: RunState, now: number): Pick<RunSummary, Progress> {
+  const open = state.openTrials.map((id) => state.trials[id]).filter((trial) => trial?.kind === "search");
+  const activeMs = activeTime(state, now);
+  return {
+    trials: Object.fromEntries(trialStatuses.map((status) => [status, state.statuses[status] ?? 0])) as Record<TrialStatus, number>,
+    progress: {
+      done: state.searchTrialsEnded,
+      cap: state.configuration?.budget.trials ?? null,
+      open: open.length,
+      provisional: open.filter((trial) => trial?.phase === "provisional").length,
+      openCalls: Object.keys(state.calls).length,
+      openSessions: Object.keys(state.sessions).length,
+    },
+    time: { activeMs, leftMs: timeLeft(state, now) },
+    spend: { ...state.budget.spent, activeMs, reserved: { ...state.budget.reserved }, caps: state.configuration?.budget ?? null },
+    expectedCost: expectedCost(state),
+  };
+}
+
+function expectedCost(state: RunState): RunSummary["expectedCost"] {
+  if (state.noise === null || state.configuration === null) return null;
+  const { promotion, budget } = state.configuration;
+  const { spent } = state.budget;
+  const ended = state.searchTrialsEnded;
+  const left = budget.trials === null || ended === 0 ? null : Math.max(0, budget.trials - ended);
+  const project = (used: number): number => used + (used / ended) * (left ?? 0);
+  return {
+    pipelineWallMs: state.pipelineWallMs,
+    pipelineCpuMs: state.pipelineCpuMs,
+    passesPerConfirmation: promotion.rule === "confirmed" ? 2 * promotion.confirmations : 0,
+    atCap: left === null ? null : { costUsd: project(spent.costUsd), tokens: Math.round(project(spent.tokens)), computeMs: project(spent.computeMs) },
+  };
+}
+
+type Problems = "calls" | "failures" | "drift" | "retractions" | "nullRun" | "guarantees";
+
+function problemsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Problems> {
+  const { answered, refused, failed, lastViolations } = state.callCounts;
+  const retracted = Object.values(state.trials).filter((trial) => trial.retracted);
+  return {
+    calls: { answered, refused, failed, lastViolations: [...lastViolations] },
+    failures: failuresOf(state),
+    drift: [...state.drift],
+    retractions: retracted.map((trial) => {
+      const known = evidence.timeline?.retractions.get(trial.id);
+      return { trial: trial.id, reason: known?.reason ?? null, dependents: known === undefined ? null : [...known.dependents] };
+    }),
+    nullRun: state.phase === "finished" && !Object.values(state.trials).some(isValidSearch),
+    guarantees: evidence.timeline === undefined ? null : evidence.timeline.guarantees.map((each) => ({ ...each })),
+  };
+}
+
+/** A searched trial that ended valid and still stands. */
+export function isValidSearch(trial: Trial): boolean {
+  return trial.kind === "search" && trial.phase === "ended" && trial.status !== null && statusClasses[trial.status] === "valid" && !trial.retracted;
+}
+
+/** Whether a searched trial's end counts as a failure: invalid, or broken by the infrastructure; a cancelled one is nobody's. */
+export function isFailure(trial: Trial): boolean {
+  return trial.kind === "search" && trial.phase === "ended" && trial.status !== null && statusClasses[trial.status] !== "valid" && trial.status !== "cancelled";
+}
+
+function failuresOf(state: RunState): RunSummary["failures"] {
+  const groups = new Map<string, FailureGroup>();
+  let total = 0;
+  for (const trial of Object.values(state.trials)) {
+    if (!isFailure(trial) || trial.status === null) continue;
+    total += 1;
+    const { status, stage, reason } = trial;
+    const key = JSON.stringify([status, stage, reason]);
+    const group = groups.get(key) ?? { status, stage, reason, n: 0, trials: [] };
+    groups.set(key, { ...group, n: group.n + 1, trials: [...group.trials, trial.id].slice(-5) });
+  }
+  // The order of equals is that of their first appearance.
+  return { total, groups: [...groups.values()].sort((a, b) => b.n - a.n) };
+}
+
+/** The metric that decides; null before the run has started. */
+export function metricOf(state: RunState): Metric | null {
+  return state.configuration === null ? null : primaryMetric(state.configuration.environment);
+}
+
+/** A trial's first in-loop value of the metric that decides. */
+export function inLoopValue(state: RunState, trial: Trial): number | null {
+  const metric = metricOf(state);
+  return metric === null ? null : (trial.values?.[metric.name] ?? null);
+}
+
+/** The mean of a trial's confirmations. */
+export function confirmedValue(state: RunState, trial: Trial): number | null {
+  const metric = metricOf(state);
+  return metric === null ? null : (trial.estimate?.[metric.name] ?? null);
+}
+
+/** Gain over the calibrated mean; null before calibration. */
+export function gainOverBaseline(state: RunState, value: number | null): number | null {
+  const metric = metricOf(state);
+  return metric === null || value === null || state.noise === null ? null : gain(metric, value, state.noise.mean);
+}
+
+function byNumber(a: string, b: string): number {
+  return Number(a.slice(1)) - Number(b.slice(1));
+}
