@@ -1,7 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Ledger, NewEvent, StoredEvent } from "../../src/core/ports/ledger.js";
-import { BlobCorruptError, BlobMissingError, EventRefusedError, LedgerNotWritableError, StaleOwnerError, VersionConflictError } from "../../src/core/ports/ledger-errors.js";
+import {
+  BlobCorruptError,
+  BlobMissingError,
+  EventRefusedError,
+  LedgerNotWritableError,
+  StaleOwnerError,
+  VersionConflictError,
+} from "../../src/core/ports/ledger-errors.js";
 import { canonicalJson, digestOf } from "../../src/core/protocol/canonical.js";
 
 /** One run's storage under test. `open` gives a handle; what is stored outlives it. */
@@ -74,7 +81,11 @@ export function ledgerContract(name: string, factory: () => LedgerUnderTest): vo
       });
 
       it("lets its reader append in the middle", () => {
-        ledger.append(0, 1, Array.from({ length: 200 }, (_, index) => made("a", { index })));
+        ledger.append(
+          0,
+          1,
+          Array.from({ length: 200 }, (_, index) => made("a", { index })),
+        );
         let seen = 0;
         for (const event of ledger.read()) {
           seen++;
@@ -93,7 +104,10 @@ export function ledgerContract(name: string, factory: () => LedgerUnderTest): vo
 
       it("reads back any JSON, in any batches", () => {
         const json = fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
-        const batch = fc.array(fc.record({ type: fc.constantFrom("a", "b.c", "d-e/f"), version: fc.integer({ min: 1, max: 9 }), data: json }), { maxLength: 5 });
+        const batch = fc.array(
+          fc.record({ type: fc.constantFrom("a", "b.c", "d-e/f"), version: fc.integer({ min: 1, max: 9 }), data: json }),
+          { maxLength: 5 },
+        );
         fc.assert(
           fc.property(fc.array(batch, { maxLength: 5 }), fc.integer({ min: -1e12, max: 1e13 }), (appends, at) => {
             const start = ledger.head;
@@ -113,7 +127,17 @@ export function ledgerContract(name: string, factory: () => LedgerUnderTest): vo
       it("keeps what an append brings, small and large", () => {
         const small = bytesOf("small");
         const blobs = [small, large, new Uint8Array(0)].map((bytes) => ({ digest: digestOf(bytes), bytes }));
-        ledger.append(0, 1, [made("a", blobs.map(({ digest, bytes }) => ({ blob: digest, bytes: bytes.length })))], blobs);
+        ledger.append(
+          0,
+          1,
+          [
+            made(
+              "a",
+              blobs.map(({ digest, bytes }) => ({ blob: digest, bytes: bytes.length })),
+            ),
+          ],
+          blobs,
+        );
         ledger.close();
         ledger = under.open();
         for (const { digest, bytes } of blobs) {
@@ -162,7 +186,8 @@ export function ledgerContract(name: string, factory: () => LedgerUnderTest): vo
     });
 
     describe("checkpoints", () => {
-      const save = (sequence: number, chain: string, foldVersion = "1", state = "state") => ledger.saveCheckpoint({ sequence, chain, foldVersion, state });
+      const save = (sequence: number, chain: string, foldVersion = "1", state = "state") =>
+        ledger.saveCheckpoint({ sequence, chain, foldVersion, state });
 
       it("gives back the latest of the same fold", () => {
         ledger.append(0, 1, [made("a")]);
@@ -204,7 +229,8 @@ export function ledgerContract(name: string, factory: () => LedgerUnderTest): vo
       it("refuses every write of an owner that was replaced", () => {
         ledger.append(0, 1, [made("a")]);
         const later = under.takeOver();
-        for (const write of [() => ledger.append(1, 1, [made("b")]), () => ledger.heartbeat(1), () => save(ledger)]) expect(write).toThrow(StaleOwnerError);
+        for (const write of [() => ledger.append(1, 1, [made("b")]), () => ledger.heartbeat(1), () => save(ledger)])
+          expect(write).toThrow(StaleOwnerError);
         later.append(1, 1, [made("c")]);
         expect([...later.read()].map((event) => event.type)).toEqual(["a", "c"]);
         later.close();

@@ -28,7 +28,15 @@ export class Project {
   /** A closed ledger of `count` events; event 5 names a small blob, event 6 a large one, event 7 a manifest of two files. */
   filled(count = 20): { chain: string } {
     const ledger = this.open("create");
-    for (let head = 0; head < count; head++) ledger.append(head, 1000 + head, [made("trial.ended", head === 4 ? this.small(ledger) : head === 5 ? this.large(ledger) : head === 6 ? this.manifest(ledger) : { head, value: head / 7 })]);
+    const special: Record<number, (ledger: Ledger) => unknown> = { 4: this.small, 5: this.large, 6: this.manifest };
+    const event = (head: number) => made("trial.ended", special[head]?.(ledger) ?? { head, value: head / 7 });
+    for (let head = 0; head < Math.min(count, 10); head++) ledger.append(head, 1000 + head, [event(head)]);
+    if (count > 10)
+      ledger.append(
+        10,
+        1010,
+        Array.from({ length: count - 10 }, (_, index) => event(10 + index)),
+      );
     const { chain } = ledger;
     ledger.close();
     return { chain };
@@ -43,7 +51,12 @@ export class Project {
   }
 
   manifest(ledger: Ledger): unknown {
-    const files = ["a.py", "b.py"].map((path) => ({ path, digest: ledger.putBlob(Buffer.from(`print("${path}")`)), bytes: 13, executable: false }));
+    const files = ["a.py", "b.py"].map((path) => ({
+      path,
+      digest: ledger.putBlob(Buffer.from(`print("${path}")`)),
+      bytes: 13,
+      executable: false,
+    }));
     const bytes = Buffer.from(canonicalJson({ files }));
     return { candidate: { blob: ledger.putBlob(bytes), bytes: bytes.length, manifest: true } };
   }

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } f
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { acquireOwner, isOwned, readOwnerInfo, RunOwnedError } from "../../src/adapters/ledger/owner.js";
+import { acquireOwner, isOwned, RunOwnedError, readOwnerInfo } from "../../src/adapters/ledger/owner.js";
 import { askOwner, OwnerCommandError, OwnerSilentError, serveOwner } from "../../src/adapters/ledger/owner-socket.js";
 import { openSqliteLedger } from "../../src/adapters/ledger/sqlite-ledger.js";
 import { LedgerNotWritableError, StaleOwnerError } from "../../src/core/ports/ledger-errors.js";
@@ -36,9 +36,25 @@ describe("ownership", () => {
     acquireOwner(project.run).release();
   });
 
+  it("is kept by an owner that looks at its own lock", async () => {
+    const owner = acquireOwner(project.run);
+    expect(isOwned(project.run)).toBe(true);
+    const script = join(import.meta.dirname, "ledger-holder.ts");
+    const other = spawn(process.execPath, ["--import", "tsx", script, project.run], { stdio: ["ignore", "ignore", "pipe"] });
+    let message = "";
+    other.stderr.on("data", (chunk: Buffer) => {
+      message += chunk.toString();
+    });
+    await once(other, "close");
+    expect([other.exitCode, message]).toEqual([1, expect.stringContaining("RunOwnedError")]);
+    owner.release();
+  });
+
   it("says who has the run and what to do", async () => {
     const child = await otherOwner();
-    expect(() => acquireOwner(project.run)).toThrow(new RegExp(`run first to have no owner; found that it is owned by process ${child.pid} on .* since 20.*trialist pause first`));
+    expect(() => acquireOwner(project.run)).toThrow(
+      new RegExp(`run first to have no owner; found that it is owned by process ${child.pid} on .* since 20.*trialist pause first`),
+    );
     expect(isOwned(project.run)).toBe(true);
     child.kill("SIGKILL");
     await once(child, "close");
@@ -185,6 +201,6 @@ async function raw(path: string, text: string): Promise<string> {
   });
   socket.on("error", () => undefined);
   socket.write(text);
-  await once(socket, "close");
+  await new Promise((done) => socket.once("close", done));
   return answer;
 }

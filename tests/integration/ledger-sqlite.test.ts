@@ -8,7 +8,13 @@ import { acquireOwner } from "../../src/adapters/ledger/owner.js";
 import { openSqliteLedger } from "../../src/adapters/ledger/sqlite-ledger.js";
 import { verifyLedger } from "../../src/adapters/ledger/verify.js";
 import type { Ledger } from "../../src/core/ports/ledger.js";
-import { LedgerCorruptError, LedgerFullError, LedgerNotWritableError, LedgerSchemaError, LedgerUnavailableError } from "../../src/core/ports/ledger-errors.js";
+import {
+  LedgerCorruptError,
+  LedgerFullError,
+  LedgerNotWritableError,
+  LedgerSchemaError,
+  LedgerUnavailableError,
+} from "../../src/core/ports/ledger-errors.js";
 import { ledgerContract, made } from "./ledger-contract.js";
 import { largeBytes, largeDigest, Project } from "./ledger-fixture.js";
 
@@ -76,8 +82,10 @@ describe("opening", () => {
 });
 
 describe("a damaged ledger", () => {
-  const swap = "UPDATE events SET sequence = -1 WHERE sequence = 8; UPDATE events SET sequence = 8 WHERE sequence = 9; UPDATE events SET sequence = 9 WHERE sequence = -1";
-  const renumber = "DELETE FROM events WHERE sequence = 8; UPDATE events SET sequence = sequence - 1 WHERE sequence > 8; UPDATE head SET sequence = 19";
+  const swap =
+    "UPDATE events SET sequence = -1 WHERE sequence = 8; UPDATE events SET sequence = 8 WHERE sequence = 9; UPDATE events SET sequence = 9 WHERE sequence = -1";
+  const renumber =
+    "DELETE FROM events WHERE sequence = 8; UPDATE events SET sequence = sequence - 1 WHERE sequence > 8; UPDATE head SET sequence = 19";
   it.each<[string, string, number, string]>([
     ["data", "UPDATE events SET data = replace(data, '7', '8') WHERE sequence = 8", 8, "altered"],
     ["white space in data", "UPDATE events SET data = data || ' ' WHERE sequence = 8", 8, "altered"],
@@ -91,7 +99,12 @@ describe("a damaged ledger", () => {
     ["a dropped end", "DELETE FROM events WHERE sequence > 15", 16, "truncated"],
     ["all dropped", "DELETE FROM events", 1, "truncated"],
     ["two records reordered", swap, 8, "reordered"],
-    ["a record appended by nobody", "INSERT INTO events SELECT 21, at, type, version, data, chain FROM events WHERE sequence = 20", 21, "altered"],
+    [
+      "a record appended by nobody",
+      "INSERT INTO events SELECT 21, at, type, version, data, chain FROM events WHERE sequence = 20",
+      21,
+      "altered",
+    ],
     ["a head set back", "UPDATE head SET sequence = 10, chain = (SELECT chain FROM events WHERE sequence = 10)", 11, "altered"],
   ])("names the first bad record: %s", async (_what, sql, sequence, difference) => {
     project.filled();
@@ -142,7 +155,8 @@ describe("readers", () => {
       if (head % 50 === 0) expect([...reader.read()]).toHaveLength(head + 1);
     }
     expect([reader.head, reader.chain]).toEqual([owner.head, owner.chain]);
-    for (const write of [() => reader.append(500, 1, [made("b")]), () => reader.putBlob(Buffer.from("a")), () => reader.heartbeat(1)]) expect(write).toThrow(LedgerNotWritableError);
+    for (const write of [() => reader.append(500, 1, [made("b")]), () => reader.putBlob(Buffer.from("a")), () => reader.heartbeat(1)])
+      expect(write).toThrow(LedgerNotWritableError);
     reader.close();
     owner.close();
   });
@@ -152,7 +166,11 @@ describe("readers", () => {
     const reader = project.open("read");
     const heard: number[] = [];
     const stop = reader.subscribe((events) => heard.push(...events.map((event) => event.sequence)));
-    owner.append(0, 1, Array.from({ length: 600 }, () => made("a")));
+    owner.append(
+      0,
+      1,
+      Array.from({ length: 600 }, () => made("a")),
+    );
     owner.heartbeat(5);
     await vi.waitFor(() => expect(heard).toHaveLength(600), { timeout: 3000 });
     expect(heard).toEqual(Array.from({ length: 600 }, (_, index) => index + 1));
@@ -167,7 +185,11 @@ describe("readers", () => {
   it("hear why a subscription ended", async () => {
     project.filled();
     const errors: unknown[] = [];
-    const reader = openSqliteLedger(project.run, { mode: "read", blobFolder: project.blobFolder, onSubscriptionError: (error) => errors.push(error) });
+    const reader = openSqliteLedger(project.run, {
+      mode: "read",
+      blobFolder: project.blobFolder,
+      onSubscriptionError: (error) => errors.push(error),
+    });
     reader.subscribe(() => undefined);
     project.tamper("INSERT INTO events VALUES (21, 1, 'a', 1, '{}', 'x'); UPDATE head SET sequence = 21, chain = 'x'");
     await vi.waitFor(() => expect(errors).toHaveLength(1), { timeout: 3000 });
@@ -181,7 +203,9 @@ describe("an owner that dies", () => {
     const script = join(import.meta.dirname, "ledger-appender.ts");
     let head = 0;
     for (let round = 0; round < 5; round++) {
-      const child = spawn(process.execPath, ["--import", "tsx", script, project.run, project.blobFolder], { stdio: ["ignore", "pipe", "inherit"] });
+      const child = spawn(process.execPath, ["--import", "tsx", script, project.run, project.blobFolder], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
       let acknowledged = head;
       let rest = "";
       child.stdout.on("data", (chunk: Buffer) => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { exportLedger } from "../../src/adapters/ledger/export-ledger.js";
-import { importLedger, ImportRefusedError } from "../../src/adapters/ledger/import-ledger.js";
+import { ImportRefusedError, importLedger } from "../../src/adapters/ledger/import-ledger.js";
 import { LineRefusedError } from "../../src/adapters/ledger/lines.js";
 import { verifyLedger } from "../../src/adapters/ledger/verify.js";
 import { LedgerCorruptError, LedgerUnavailableError } from "../../src/core/ports/ledger-errors.js";
@@ -45,7 +45,12 @@ describe("a round trip", () => {
 
   it("works with an empty ledger, an empty blob, and a large manifest", async () => {
     const ledger = from.open("create");
-    const files = Array.from({ length: 800 }, (_, index) => ({ path: `file-${index}.py`, digest: ledger.putBlob(Buffer.from(`${index}`)), bytes: `${index}`.length, executable: false }));
+    const files = Array.from({ length: 800 }, (_, index) => ({
+      path: `file-${index}.py`,
+      digest: ledger.putBlob(Buffer.from(`${index}`)),
+      bytes: `${index}`.length,
+      executable: false,
+    }));
     const manifest = Buffer.from(JSON.stringify({ files }));
     const empty = { blob: ledger.putBlob(Buffer.alloc(0)), bytes: 0 };
     await exportLedger(from.run, join(from.folder, "empty.jsonl"), { blobFolder: from.blobFolder });
@@ -78,7 +83,11 @@ describe("a round trip", () => {
 
   it("exports while the owner goes on", async () => {
     const owner = from.open("create");
-    owner.append(0, 1, Array.from({ length: 3000 }, () => made("a", { text: "x".repeat(300) })));
+    owner.append(
+      0,
+      1,
+      Array.from({ length: 3000 }, () => made("a", { text: "x".repeat(300) })),
+    );
     const lines: string[] = [];
     const target = new Writable({
       write: (chunk: Buffer, _encoding, done) => {
@@ -110,7 +119,8 @@ describe("a bad import", () => {
     return Readable.from([`${mangle(readFileSync(file(), "utf8").trimEnd().split("\n")).join("\n")}\n`]);
   };
   const without = (index: number) => (lines: string[]) => lines.filter((_, at) => at !== index);
-  const changed = (index: number, change: (line: string) => string) => (lines: string[]) => lines.map((line, at) => (at === index ? change(line) : line));
+  const changed = (index: number, change: (line: string) => string) => (lines: string[]) =>
+    lines.map((line, at) => (at === index ? change(line) : line));
   const largeLine = (lines: string[]): number => lines.findIndex((line) => line.startsWith(`{"blob":"${largeDigest}"`));
 
   it.each<[string, (lines: string[]) => string[], RegExp]>([
@@ -129,8 +139,16 @@ describe("a bad import", () => {
     ["an empty line", (lines) => ["", ...lines], /an empty line/],
     ["a newer format", changed(0, (line) => line.replace('"version":1', '"version":2')), /version 2, of a newer trialist/],
     ["a path in a digest", (lines) => changed(largeLine(lines), (line) => line.replace(largeDigest, "../../../../tmp/x"))(lines), /blob/],
-    ["a blob that nothing names", (lines) => lines.toSpliced(21, 0, JSON.stringify({ blob: digestOf("x"), bytes: 1, part: 0, parts: 1, base64: "eA==" })), /which nothing names/],
-    ["a blob larger than it says", (lines) => changed(largeLine(lines), (line) => line.replace('"bytes":2000001', '"bytes":70000'))(lines), /more than the 70000 bytes/],
+    [
+      "a blob that nothing names",
+      (lines) => lines.toSpliced(21, 0, JSON.stringify({ blob: digestOf("x"), bytes: 1, part: 0, parts: 1, base64: "eA==" })),
+      /which nothing names/,
+    ],
+    [
+      "a blob larger than it says",
+      (lines) => changed(largeLine(lines), (line) => line.replace('"bytes":2000001', '"bytes":70000'))(lines),
+      /more than the 70000 bytes/,
+    ],
     ["an unknown key", changed(1, (line) => line.replace('{"event":', '{"more":1,"event":')), /Unrecognized key/],
   ])("with %s leaves nothing behind", async (_what, mangle, message) => {
     const error = await imported(await mangled(mangle)).catch((caught: unknown) => caught);

@@ -18,7 +18,16 @@ const pythonDigest = digestOf('print("b.py")');
 
 it("finds a sound ledger sound, and counts what it looked at", async () => {
   const { chain } = project.filled();
-  expect(await verify()).toEqual({ ok: true, events: 20, head: 20, chain, blobs: { checked: 5, bytes: expect.any(Number), pruned: 0 }, firstBad: null, problems: [], problemCount: 0 });
+  expect(await verify()).toEqual({
+    ok: true,
+    events: 20,
+    head: 20,
+    chain,
+    blobs: { checked: 5, bytes: expect.any(Number), pruned: 0 },
+    firstBad: null,
+    problems: [],
+    problemCount: 0,
+  });
 });
 
 it("verifies beside a living owner, and an empty ledger", async () => {

@@ -108,18 +108,18 @@ def fit_seconds(model):
     """A rough guess of one fit on all training rows, on one slow core: so that a program stays within its time."""
     kind, settings = model["kind"], model["settings"]
     if kind == "lightgbm":
-        return 0.1 + settings["n_estimators"] * settings["num_leaves"] * 2.2e-4
+        return 0.1 + settings["n_estimators"] * settings["num_leaves"] * 1.3e-4
     if kind == "xgboost":
-        return 0.1 + settings["n_estimators"] * (0.0015 + 2 ** settings["max_depth"] * 1.2e-4)
+        return 0.1 + settings["n_estimators"] * (0.001 + 2 ** settings["max_depth"] * 3e-5)
     if kind == "hist_gradient":
-        return 0.1 + settings["max_iter"] * (0.002 + settings["max_leaf_nodes"] * 4e-4)
+        return 0.1 + settings["max_iter"] * (0.0015 + settings["max_leaf_nodes"] * 2.5e-4)
     if kind in FORESTS:
-        wide = {"sqrt": 0.3}.get(settings["max_features"], settings["max_features"])
+        share = {"sqrt": 0.3}.get(settings["max_features"], settings["max_features"])
         calibrated = 3 if model.get("calibrated") else 1
-        return calibrated * settings["n_estimators"] * (0.001 + (0.007 if kind == "random_forest" else 0.003) * wide)
+        return calibrated * settings["n_estimators"] * (0.002 + (0.012 if kind == "random_forest" else 0.004) * share)
     if kind == "mlp":
-        return settings["max_iter"] * 0.025
-    return 0.3
+        return settings["max_iter"] * 0.015
+    return {"logistic": 0.05, "splines": 0.15}.get(kind, 0.4)
 
 
 FIT_FIXED = """\

@@ -85,6 +85,8 @@ export function proportionalBytes(pids: readonly number[]): number {
 
 export function kill(pids: readonly number[], signal: NodeJS.Signals): void {
   for (const pid of pids) {
+    // To kill(2), 0 and negative numbers mean whole groups, and -1 means everybody.
+    if (pid <= 1 || pid === process.pid) continue;
     try {
       process.kill(pid, signal);
     } catch {

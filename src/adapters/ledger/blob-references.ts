@@ -79,7 +79,9 @@ export class ReferenceIndex {
     this.#next = this.#db.prepare("SELECT rowid, * FROM named WHERE rowid > ? ORDER BY rowid LIMIT 1");
     this.#isPruned = this.#db.prepare<[string], number>("SELECT 1 FROM pruned WHERE digest = ?").pluck();
     this.#isNamed = this.#db.prepare<[string], number>("SELECT 1 FROM named WHERE digest = ?").pluck();
-    this.#manifest = this.#db.prepare<[string], number>("SELECT sequence FROM named WHERE digest = ? AND manifest = 1 ORDER BY rowid LIMIT 1").pluck();
+    this.#manifest = this.#db
+      .prepare<[string], number>("SELECT sequence FROM named WHERE digest = ? AND manifest = 1 ORDER BY rowid LIMIT 1")
+      .pluck();
   }
 
   /** Takes in what one record names and prunes. */

@@ -14,12 +14,16 @@ export class CheckpointTable {
     private readonly db: Database,
     private readonly events: EventTable,
   ) {
-    this.#select = db.prepare("SELECT sequence, chain, fold_version, state FROM checkpoints WHERE fold_version = ? ORDER BY sequence DESC, id DESC");
+    this.#select = db.prepare(
+      "SELECT sequence, chain, fold_version, state FROM checkpoints WHERE fold_version = ? ORDER BY sequence DESC, id DESC",
+    );
   }
 
   /** Call inside a transaction. */
   save({ sequence, chain, foldVersion, state }: Checkpoint): void {
-    this.db.prepare("INSERT INTO checkpoints (sequence, chain, fold_version, state) VALUES (?, ?, ?, ?)").run(sequence, chain, foldVersion, state);
+    this.db
+      .prepare("INSERT INTO checkpoints (sequence, chain, fold_version, state) VALUES (?, ?, ?, ?)")
+      .run(sequence, chain, foldVersion, state);
     this.db.prepare("DELETE FROM checkpoints WHERE id NOT IN (SELECT id FROM checkpoints ORDER BY id DESC LIMIT ?)").run(kept);
   }
 

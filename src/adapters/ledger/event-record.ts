@@ -27,7 +27,11 @@ export interface EventRecord {
  */
 export function chainAfter(previous: Digest, record: Omit<EventRecord, "chain">): Digest {
   const { sequence, at, type, version, data } = record;
-  return hash("sha256", `${previous}\n{"at":${at},"data":${data},"sequence":${sequence},"type":${JSON.stringify(type)},"version":${version}}`, "hex");
+  return hash(
+    "sha256",
+    `${previous}\n{"at":${at},"data":${data},"sequence":${sequence},"type":${JSON.stringify(type)},"version":${version}}`,
+    "hex",
+  );
 }
 
 /** Gives events their places after `sequence` and `chain`. @throws EventRefusedError, NotCanonicalError before anything is written */
@@ -57,8 +61,10 @@ export function refuseUnreadable(record: Omit<EventRecord, "chain">): void {
       todo: "Correct the command that makes this event; nothing was recorded.",
     });
   };
-  if (typeof record.type !== "string" || !typePattern.test(record.type)) refuse("an event type such as trial.ended", JSON.stringify(record.type) ?? "nothing");
+  if (typeof record.type !== "string" || !typePattern.test(record.type))
+    refuse("an event type such as trial.ended", JSON.stringify(record.type) ?? "nothing");
   if (!Number.isSafeInteger(record.at)) refuse("a time in whole milliseconds", String(record.at));
   if (!Number.isSafeInteger(record.version) || record.version < 1) refuse("a version of 1 or more", String(record.version));
-  if (record.data.length > maxEventLength) refuse(`at most ${maxEventLength} characters of data`, `${record.data.length} characters: put them into a blob`);
+  if (record.data.length > maxEventLength)
+    refuse(`at most ${maxEventLength} characters of data`, `${record.data.length} characters: put them into a blob`);
 }

@@ -2,7 +2,7 @@ import type { Database, Statement } from "better-sqlite3";
 import type { StoredEvent } from "../../core/ports/ledger.js";
 import type { Digest } from "../../core/protocol/canonical.js";
 import { brokenRecord, missingRecords, otherHead, type RecordSource, recordsAfterHead } from "./corrupt-record.js";
-import { chainAfter, emptyChain, type EventRecord, eventOf } from "./event-record.js";
+import { chainAfter, type EventRecord, emptyChain, eventOf } from "./event-record.js";
 
 /** The row that every append moves. */
 export interface Head {
@@ -31,7 +31,11 @@ export class EventTable implements RecordSource {
     readonly where: string,
   ) {
     const columns = "sequence, at, type, version, data, chain";
-    this.#page = db.prepare<[number, number, number], Row>(`SELECT ${columns} FROM events WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?`).raw();
+    this.#page = db
+      .prepare<[number, number, number], Row>(
+        `SELECT ${columns} FROM events WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?`,
+      )
+      .raw();
     this.#record = db.prepare<[number], Row>(`SELECT ${columns} FROM events WHERE sequence = ?`).raw();
     this.#head = db.prepare("SELECT epoch, sequence, chain FROM head");
   }

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createWriteStream, openSync, rmSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import { finished } from "node:stream/promises";
 import type { Writable } from "node:stream";
+import { finished } from "node:stream/promises";
 import { BlobMissingError, LedgerUnavailableError } from "../../core/ports/ledger-errors.js";
 import type { Digest } from "../../core/protocol/canonical.js";
 import { BlobFiles } from "./blob-files.js";
@@ -45,14 +45,23 @@ export async function exportLedger(runFolder: string, target: Writable | string,
     sink = new LineSink(typeof target === "string" ? newFile(target) : target);
     const table = new EventTable(db, path);
     const { sequence, chain } = table.head();
-    const header: HeaderLine = { format: formatName, version: formatVersion, run: options.run ?? basename(resolve(runFolder)), head: sequence, chain, blobs: options.blobs ?? true };
+    const header: HeaderLine = {
+      format: formatName,
+      version: formatVersion,
+      run: options.run ?? basename(resolve(runFolder)),
+      head: sequence,
+      chain,
+      blobs: options.blobs ?? true,
+    };
     await sink.line(JSON.stringify(header));
     for (const record of table.checked(0)) {
       if (record.sequence > sequence) break;
       index.addRecord(record);
       await sink.line(lineOf(record));
     }
-    const written = header.blobs ? await writeBlobs(new BlobStore(db, new BlobFiles(options.blobFolder), path), index, sink) : { blobs: 0, bytes: 0 };
+    const written = header.blobs
+      ? await writeBlobs(new BlobStore(db, new BlobFiles(options.blobFolder), path), index, sink)
+      : { blobs: 0, bytes: 0 };
     await sink.line(JSON.stringify({ end: true, events: sequence, blobs: written.blobs }));
     await sink.end();
     return { events: sequence, chain, ...written };
@@ -71,7 +80,12 @@ function newFile(target: string): Writable {
   try {
     return createWriteStream(target, { fd: openSync(target, "wx") });
   } catch (error) {
-    const facts = { expected: "a path for a new file", found: error instanceof Error ? error.message : String(error), where: target, todo: "Choose another path." };
+    const facts = {
+      expected: "a path for a new file",
+      found: error instanceof Error ? error.message : String(error),
+      where: target,
+      todo: "Choose another path.",
+    };
     throw new LedgerUnavailableError(facts, { cause: error });
   }
 }
@@ -114,7 +128,11 @@ function readUnlessPruned(store: BlobStore, index: ReferenceIndex, digest: Diges
 async function writeBlob(digest: Digest, bytes: Uint8Array, sink: LineSink): Promise<void> {
   const parts = Math.max(1, Math.ceil(bytes.byteLength / blobPartBytes));
   for (let part = 0; part < parts; part++) {
-    const piece = Buffer.from(bytes.buffer, bytes.byteOffset + part * blobPartBytes, Math.min(blobPartBytes, bytes.byteLength - part * blobPartBytes));
+    const piece = Buffer.from(
+      bytes.buffer,
+      bytes.byteOffset + part * blobPartBytes,
+      Math.min(blobPartBytes, bytes.byteLength - part * blobPartBytes),
+    );
     await sink.line(JSON.stringify({ blob: digest, bytes: bytes.byteLength, part, parts, base64: piece.toString("base64") }));
   }
 }

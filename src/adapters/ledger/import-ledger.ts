@@ -1,5 +1,5 @@
-import { createHash, type Hash, randomBytes } from "node:crypto";
-import { closeSync, createReadStream, existsSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { createReadStream, existsSync, lstatSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import type { Database, Statement } from "better-sqlite3";
@@ -11,10 +11,21 @@ import { BlobFiles } from "./blob-files.js";
 import { filesOfManifest, ReferenceIndex } from "./blob-references.js";
 import { createDatabase } from "./database.js";
 import { chainAfter, emptyChain, refuseUnreadable } from "./event-record.js";
+import { IncomingBlob } from "./incoming-blob.js";
 import { linesOf } from "./lines.js";
-import { makeDurableFolder, maxInlineBlobBytes, syncFolder } from "./run-files.js";
+import { makeDurableFolder, syncFolder } from "./run-files.js";
 import { typedFailure } from "./sqlite-failures.js";
-import { type BlobLine, blobLine, endLine, eventLine, formatName, formatVersion, type HeaderLine, headerLine, maxLineLength } from "./transfer-format.js";
+import {
+  type BlobLine,
+  blobLine,
+  endLine,
+  eventLine,
+  formatName,
+  formatVersion,
+  type HeaderLine,
+  headerLine,
+  maxLineLength,
+} from "./transfer-format.js";
 
 /** A file is no whole and true export. Nothing was imported. */
 export class ImportRefusedError extends TrialistError {
@@ -68,7 +79,12 @@ export async function importLedger(source: Readable | string, runFolder: string,
 
 function refuseExisting(runFolder: string): void {
   if (lstatSync(runFolder, { throwIfNoEntry: false }) === undefined) return;
-  throw new LedgerUnavailableError({ expected: "no run of this name", found: "a folder that exists", where: runFolder, todo: "Import under another name." });
+  throw new LedgerUnavailableError({
+    expected: "no run of this name",
+    found: "a folder that exists",
+    where: runFolder,
+    todo: "Import under another name.",
+  });
 }
 
 function requireFile(path: string): void {
@@ -120,7 +136,8 @@ class Import {
   }
 
   finish(): ImportReport {
-    if (this.#header === null || !this.#ended) throw this.#refusal("a last line that says the file is whole", "the end of the file: it was cut");
+    if (this.#header === null || !this.#ended)
+      throw this.#refusal("a last line that says the file is whole", "the end of the file: it was cut");
     this.#db.prepare("UPDATE head SET sequence = ?, chain = ?").run(this.#sequence, this.#chain);
     this.#db.exec("COMMIT");
     const missingBlobs = this.#countMissing(this.#header);
@@ -142,9 +159,14 @@ class Import {
   }
 
   #takeHeader(value: unknown): void {
-    if (!has(value, "format") || value.format !== formatName) throw this.#refusal(`an export of a ledger ("format":"${formatName}")`, "another file");
+    if (!has(value, "format") || value.format !== formatName)
+      throw this.#refusal(`an export of a ledger ("format":"${formatName}")`, "another file");
     if (has(value, "version") && typeof value.version === "number" && value.version > formatVersion) {
-      throw this.#refusal(`version ${formatVersion} of the format or older`, `version ${value.version}, of a newer trialist`, "Update trialist.");
+      throw this.#refusal(
+        `version ${formatVersion} of the format or older`,
+        `version ${value.version}, of a newer trialist`,
+        "Update trialist.",
+      );
     }
     this.#header = this.#checked(headerLine, value);
   }
@@ -156,7 +178,11 @@ class Import {
     if (expected > header.head) throw this.#refusal(`${header.head} events, as the header says`, "more");
     const record = { ...event, data: canonicalJson(event.data ?? null) };
     refuseUnreadable(record);
-    if (chainAfter(this.#chain, record) !== event.chain) throw this.#refusal(`event ${expected} to follow from event ${expected - 1} by the hash chain`, "an altered, dropped or reordered record");
+    if (chainAfter(this.#chain, record) !== event.chain)
+      throw this.#refusal(
+        `event ${expected} to follow from event ${expected - 1} by the hash chain`,
+        "an altered, dropped or reordered record",
+      );
     this.#insertEvent.run(record.sequence, record.at, record.type, record.version, record.data, record.chain);
     this.#index.addRecord(record);
     this.#sequence = expected;
@@ -178,7 +204,8 @@ class Import {
   }
 
   #startBlob(part: BlobLine): IncomingBlob {
-    if (!this.#index.isNamed(part.blob)) throw this.#refusal("blobs that an event or an earlier manifest names", `blob ${part.blob}, which nothing names`);
+    if (!this.#index.isNamed(part.blob))
+      throw this.#refusal("blobs that an event or an earlier manifest names", `blob ${part.blob}, which nothing names`);
     if (this.#hasInline.get(part.blob) !== undefined) throw this.#refusal("every blob once", `blob ${part.blob} again`);
     return new IncomingBlob(part, this.#files);
   }
@@ -200,7 +227,10 @@ class Import {
 
   #requireEventsWhole(header: HeaderLine): void {
     if (this.#sequence === header.head && this.#chain === header.chain) return;
-    throw this.#refusal(`${header.head} events that end in chain value ${header.chain.slice(0, 16)}…`, `${this.#sequence} that end in ${this.#chain.slice(0, 16)}…`);
+    throw this.#refusal(
+      `${header.head} events that end in chain value ${header.chain.slice(0, 16)}…`,
+      `${this.#sequence} that end in ${this.#chain.slice(0, 16)}…`,
+    );
   }
 
   #countMissing(header: HeaderLine): number {
@@ -225,75 +255,21 @@ class Import {
   #checked<T>(schema: z.ZodType<T>, value: unknown): T {
     const parsed = schema.safeParse(value);
     if (parsed.success) return parsed.data;
-    throw this.#refusal("a header, an event, a part of a blob, or the last line", z.prettifyError(parsed.error).slice(0, 1000), undefined, parsed.error);
+    throw this.#refusal(
+      "a header, an event, a part of a blob, or the last line",
+      z.prettifyError(parsed.error).slice(0, 1000),
+      undefined,
+      parsed.error,
+    );
   }
 
-  #refusal(expected: string, found: string, todo = "Export the run again from where it lies; nothing was imported.", cause?: unknown): ImportRefusedError {
+  #refusal(
+    expected: string,
+    found: string,
+    todo = "Export the run again from where it lies; nothing was imported.",
+    cause?: unknown,
+  ): ImportRefusedError {
     return new ImportRefusedError({ expected, found, where: `${this.name}, line ${this.#line}`, todo }, { cause });
-  }
-}
-
-/** A blob on its way in: collected in memory while it is small, in a temporary file when it is large. */
-class IncomingBlob {
-  readonly digest: Digest;
-  inline: Buffer | null = null;
-  part = 0;
-  readonly #hash: Hash = createHash("sha256");
-  readonly #bytes: number;
-  readonly #parts: number;
-  readonly #file: { readonly path: string; readonly descriptor: number } | null = null;
-  #received = 0;
-  #isOpen = true;
-
-  constructor(
-    first: BlobLine,
-    private readonly files: BlobFiles,
-  ) {
-    this.digest = first.blob;
-    this.#bytes = first.bytes;
-    this.#parts = first.parts;
-    if (first.bytes <= maxInlineBlobBytes) return;
-    const path = files.temporaryPath();
-    this.#file = { path, descriptor: openSync(path, "wx", 0o444) };
-  }
-
-  /** What is wrong with the part; null when it was taken. */
-  take(line: BlobLine): string | null {
-    if (line.blob !== this.digest) return `a part of blob ${line.blob}`;
-    if (line.part !== this.part || line.parts !== this.#parts || line.bytes !== this.#bytes) return `part ${line.part} of ${line.parts}, of ${line.bytes} bytes`;
-    const bytes = Buffer.from(line.base64, "base64");
-    this.#received += bytes.byteLength;
-    if (this.#received > this.#bytes) return `more than the ${this.#bytes} bytes that it says`;
-    this.#hash.update(bytes);
-    if (this.#file === null) this.inline = this.inline === null ? bytes : Buffer.concat([this.inline, bytes]);
-    else for (let at = 0; at < bytes.byteLength; ) at += writeSync(this.#file.descriptor, bytes, at);
-    this.part++;
-    return null;
-  }
-
-  /** What is wrong with the whole; null when it was stored. */
-  finish(storeInline: (digest: Digest, bytes: Uint8Array) => void): string | null {
-    if (this.#received !== this.#bytes) return `${this.#received} bytes where it says ${this.#bytes}`;
-    const actual = this.#hash.digest("hex");
-    if (actual !== this.digest) return `bytes whose SHA-256 is ${actual}`;
-    if (this.#file === null) storeInline(this.digest, this.inline ?? Buffer.alloc(0));
-    else {
-      fsyncSync(this.#file.descriptor);
-      this.#closeFile();
-      this.files.adopt(this.#file.path, this.digest);
-    }
-    return null;
-  }
-
-  abandon(): void {
-    this.#closeFile();
-    if (this.#file !== null && existsSync(this.#file.path)) rmSync(this.#file.path, { force: true });
-  }
-
-  #closeFile(): void {
-    if (this.#file === null || !this.#isOpen) return;
-    this.#isOpen = false;
-    closeSync(this.#file.descriptor);
   }
 }
 

@@ -38,7 +38,8 @@ class Line {
 
   add(piece: string): void {
     this.length += piece.length;
-    if (this.length > this.maxLength) throw new LineRefusedError({ expected: `at most ${this.maxLength} characters`, found: "a longer line", where: this.where });
+    if (this.length > this.maxLength)
+      throw new LineRefusedError({ expected: `at most ${this.maxLength} characters`, found: "a longer line", where: this.where });
     if (piece !== "") this.#pieces.push(piece);
   }
 

@@ -1,8 +1,14 @@
 import type { Checkpoint, Ledger, NewBlob, NewEvent, StoredEvent } from "../../core/ports/ledger.js";
-import { BlobCorruptError, BlobMissingError, LedgerNotWritableError, StaleOwnerError, VersionConflictError } from "../../core/ports/ledger-errors.js";
+import {
+  BlobCorruptError,
+  BlobMissingError,
+  LedgerNotWritableError,
+  StaleOwnerError,
+  VersionConflictError,
+} from "../../core/ports/ledger-errors.js";
 import { type Digest, digestOf } from "../../core/protocol/canonical.js";
 import { brokenRecord } from "./corrupt-record.js";
-import { chainAfter, emptyChain, type EventRecord, eventOf, recordsOf } from "./event-record.js";
+import { chainAfter, type EventRecord, emptyChain, eventOf, recordsOf } from "./event-record.js";
 import { type Listener, Subscribers } from "./subscribers.js";
 
 const where = "the ledger in memory";
@@ -51,7 +57,13 @@ class MemoryLedger implements Ledger {
     for (const [digest, bytes] of this.#pending) this.store.blobs.set(digest, bytes);
     this.#pending.clear();
     this.store.records.push(...records);
-    const stored = events.map((event, index) => ({ sequence: expectedHead + index + 1, at, type: event.type, version: event.version, data: event.data }));
+    const stored = events.map((event, index) => ({
+      sequence: expectedHead + index + 1,
+      at,
+      type: event.type,
+      version: event.version,
+      data: event.data,
+    }));
     this.#subscribers.publish(stored);
     return stored;
   }
@@ -98,7 +110,9 @@ class MemoryLedger implements Ledger {
 
   loadCheckpoint(foldVersion: string): Checkpoint | null {
     this.#requireOpen();
-    const usable = this.store.checkpoints.filter((one) => one.foldVersion === foldVersion && this.#record(one.sequence)?.chain === one.chain);
+    const usable = this.store.checkpoints.filter(
+      (one) => one.foldVersion === foldVersion && this.#record(one.sequence)?.chain === one.chain,
+    );
     return usable.reduce<Checkpoint | null>((latest, one) => (latest === null || one.sequence >= latest.sequence ? one : latest), null);
   }
 

@@ -20,7 +20,11 @@ const startGraceMs = 1000;
 const request = z.strictObject({ id: z.string().min(1).max(100), command: z.unknown() });
 const response = z.discriminatedUnion("ok", [
   z.strictObject({ id: z.string().max(100).nullable(), ok: z.literal(true), result: z.unknown() }),
-  z.strictObject({ id: z.string().max(100).nullable(), ok: z.literal(false), error: z.strictObject({ name: z.string(), message: z.string() }) }),
+  z.strictObject({
+    id: z.string().max(100).nullable(),
+    ok: z.literal(false),
+    error: z.strictObject({ name: z.string(), message: z.string() }),
+  }),
 ]);
 type Response = z.infer<typeof response>;
 
@@ -55,7 +59,9 @@ export class OwnerSilentError extends TrialistError {
     options?: { cause?: unknown },
   ) {
     const who = owner === null ? "the run's owner" : `process ${owner.pid} on ${owner.host}`;
-    const outcome = sent ? "The command may or may not have been performed: look at the run before you repeat it." : "The command was not sent: try again in a moment.";
+    const outcome = sent
+      ? "The command may or may not have been performed: look at the run before you repeat it."
+      : "The command was not sent: try again in a moment.";
     super({ expected: `an answer from ${who}`, found, where, todo: outcome }, options);
   }
 }
@@ -90,10 +96,18 @@ export async function serveOwner(runFolder: string, handler: CommandHandler): Pr
  * Sends a command to the run's owner and returns its result, wrapped; null when nobody owns the run.
  * @throws OwnerCommandError when the owner refused or failed it, OwnerSilentError when it did not answer
  */
-export async function askOwner(runFolder: string, command: unknown, options: { readonly timeoutMs?: number } = {}): Promise<{ readonly result: unknown } | null> {
+export async function askOwner(
+  runFolder: string,
+  command: unknown,
+  options: { readonly timeoutMs?: number } = {},
+): Promise<{ readonly result: unknown } | null> {
   const message = JSON.stringify({ id: randomUUID(), command });
   if (message.length > maxMessageLength) {
-    throw new LineRefusedError({ expected: `a command of at most ${maxMessageLength} characters`, found: `${message.length}`, where: "a command to the owner" });
+    throw new LineRefusedError({
+      expected: `a command of at most ${maxMessageLength} characters`,
+      found: `${message.length}`,
+      where: "a command to the owner",
+    });
   }
   const socket = await reach(runFolder);
   if (socket === null) return null;
@@ -106,7 +120,8 @@ async function converse(socket: Socket, handler: CommandHandler): Promise<void> 
   socket.setTimeout(idleMs, () => socket.destroy());
   socket.on("error", () => socket.destroy());
   try {
-    for await (const line of linesOf(socket, maxMessageLength, "a command")) {
+    const chunks = socket.iterator({ destroyOnReturn: false });
+    for await (const line of linesOf(chunks, maxMessageLength, "a command")) {
       socket.setTimeout(0);
       const answer = await respond(line, handler);
       if (!socket.writable) return;
@@ -115,9 +130,16 @@ async function converse(socket: Socket, handler: CommandHandler): Promise<void> 
     }
     socket.end();
   } catch (error) {
-    if (socket.writable) socket.end(`${failure(null, error)}\n`);
+    if (socket.writable) sayAndHangUp(socket, failure(null, error));
     else socket.destroy();
   }
+}
+
+/** What still comes in is thrown away for a second: a socket closed over unread bytes loses its last answer. */
+function sayAndHangUp(socket: Socket, answer: string): void {
+  socket.end(`${answer}\n`);
+  socket.resume();
+  setTimeout(() => socket.destroy(), 1000).unref();
 }
 
 async function respond(line: string, handler: CommandHandler): Promise<string> {
@@ -127,7 +149,11 @@ async function respond(line: string, handler: CommandHandler): Promise<string> {
     id = asked.id;
     const answer = JSON.stringify({ id, ok: true, result: (await handler(asked.command)) ?? null } satisfies Response);
     if (answer.length <= maxMessageLength) return answer;
-    throw new LineRefusedError({ expected: `a result of at most ${maxMessageLength} characters`, found: `${answer.length}`, where: "the owner's answer (the command was performed)" });
+    throw new LineRefusedError({
+      expected: `a result of at most ${maxMessageLength} characters`,
+      found: `${answer.length}`,
+      where: "the owner's answer (the command was performed)",
+    });
   } catch (error) {
     return failure(id, error);
   }
@@ -212,7 +238,8 @@ async function open(path: string): Promise<Socket> {
 }
 
 async function exchange(socket: Socket, message: string, timeoutMs: number, runFolder: string): Promise<Response> {
-  const silent = (found: string, cause?: unknown): OwnerSilentError => new OwnerSilentError(readOwnerInfo(runFolder), true, runFolder, found, { cause });
+  const silent = (found: string, cause?: unknown): OwnerSilentError =>
+    new OwnerSilentError(readOwnerInfo(runFolder), true, runFolder, found, { cause });
   let late = false;
   const timer = setTimeout(() => {
     late = true;

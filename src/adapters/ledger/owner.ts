@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename, resolve } from "node:path";
 import SqliteDatabase, { type Database } from "better-sqlite3";
@@ -108,12 +108,9 @@ export function acquireOwner(runFolder: string, run?: string): Ownership {
 
 /** Whether some process, this one included, owns the run right now. */
 export function isOwned(runFolder: string): boolean {
-  let probe: Database;
-  try {
-    probe = new SqliteDatabase(lockPath(runFolder), { readonly: true, fileMustExist: true, timeout: 0 });
-  } catch {
-    return false;
-  }
+  const path = lockPath(runFolder);
+  if (!existsSync(path)) return false;
+  const probe = withTypedFailures(path, () => new SqliteDatabase(path, { readonly: true, timeout: 0 }));
   try {
     probe.prepare("SELECT count(*) FROM sqlite_master").get();
     return false;

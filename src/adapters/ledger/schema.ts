@@ -68,7 +68,10 @@ export function requireSchema(db: Database, migrations: readonly Migration[], wh
     expected: `schema ${known}`,
     found: found === 0 ? "no schema: an empty or foreign file" : `the older schema ${found}`,
     where,
-    todo: found === 0 ? "Check the path." : "Open the run once for writing (`trialist resume`), which brings it up to date; its events stay as they are.",
+    todo:
+      found === 0
+        ? "Check the path."
+        : "Open the run once for writing (`trialist resume`), which brings it up to date; its events stay as they are.",
   });
 }
 
@@ -76,7 +79,12 @@ function refuseForeign(db: Database, where: string): void {
   if (schemaVersion(db) > 0) return;
   const table = db.prepare<[], string>("SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'migrations'").pluck().get();
   if (table === undefined) return;
-  const facts = { expected: "a database of trialist, or an empty one", found: `a foreign table ${table}`, where, todo: "Check the path; the file was left as it is." };
+  const facts = {
+    expected: "a database of trialist, or an empty one",
+    found: `a foreign table ${table}`,
+    where,
+    todo: "Check the path; the file was left as it is.",
+  };
   throw new LedgerSchemaError(facts);
 }
 

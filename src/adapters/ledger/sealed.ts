@@ -5,7 +5,7 @@ import { LedgerCorruptError, LedgerUnavailableError } from "../../core/ports/led
 import { canonicalJson, type Digest } from "../../core/protocol/canonical.js";
 import { trialId } from "../../core/protocol/ids.js";
 import { guarantees } from "../../core/protocol/outcome.js";
-import { chainAfter, emptyChain, type EventRecord } from "./event-record.js";
+import { chainAfter, type EventRecord, emptyChain } from "./event-record.js";
 import { EventTable } from "./event-table.js";
 import { makeDurableFolder, sealedPath } from "./run-files.js";
 import { type Migration, migrate, requireSchema } from "./schema.js";
@@ -154,12 +154,19 @@ class SqliteSealedLedger implements SealedLedger {
 
   append(given: Look): StoredLook {
     const checked = look.parse(given);
-    if (this.db.readonly) throw new LedgerUnavailableError({ expected: "a sealed ledger opened for writing", found: "one opened for reading", where: this.path });
+    if (this.db.readonly)
+      throw new LedgerUnavailableError({
+        expected: "a sealed ledger opened for writing",
+        found: "one opened for reading",
+        where: this.path,
+      });
     const write = this.db.transaction(() => {
       this.#events.requireWholeTail();
       const head = this.#events.head();
       const record = recordAfter(head.sequence, head.chain, checked);
-      this.db.prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)").run(record.sequence, record.at, record.type, record.version, record.data, record.chain);
+      this.db
+        .prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)")
+        .run(record.sequence, record.at, record.type, record.version, record.data, record.chain);
       this.db.prepare("UPDATE head SET sequence = ?, chain = ?").run(record.sequence, record.chain);
       return record;
     });

@@ -21,16 +21,27 @@ export function typedFailure(error: unknown, path: string): unknown {
   if (code === null) return error;
   if (fullCodes.has(code) || (code.startsWith("SQLITE_IOERR") && diskIsFull(path))) return new LedgerFullError(path, { cause: error });
   if (corruptCodes.some((known) => code.startsWith(known))) {
-    return new LedgerCorruptError(null, "unreadable", { expected: "a SQLite database", found: `${code}: ${messageOf(error)}`, where: path }, { cause: error });
+    return new LedgerCorruptError(
+      null,
+      "unreadable",
+      { expected: "a SQLite database", found: `${code}: ${messageOf(error)}`, where: path },
+      { cause: error },
+    );
   }
   if (!unavailableCodes.some((known) => code.startsWith(known))) return error;
-  const facts = { expected: "a ledger that can be opened and locked", found: `${code}: ${messageOf(error)}`, where: path, todo: advice(code) };
+  const facts = {
+    expected: "a ledger that can be opened and locked",
+    found: `${code}: ${messageOf(error)}`,
+    where: path,
+    todo: advice(code),
+  };
   return new LedgerUnavailableError(facts, { cause: error });
 }
 
 function advice(code: string): string {
   if (code.startsWith("SQLITE_BUSY")) return "Another process writes to it: wait, or see `trialist list` for who owns the run.";
-  if (code.startsWith("SQLITE_IOERR") || code === "EIO") return "Check the disk (`dmesg`) and that the folder is on a local file system, not on a network share.";
+  if (code.startsWith("SQLITE_IOERR") || code === "EIO")
+    return "Check the disk (`dmesg`) and that the folder is on a local file system, not on a network share.";
   return "Check that the folder and its files may be read and written by this user; a copy in a writable folder can always be read.";
 }
 

@@ -44,7 +44,12 @@ export function openSqliteLedger(runFolder: string, options: SqliteLedgerOptions
 
 function requireHeld(owner: Ownership | undefined, runFolder: string): Ownership {
   if (owner?.held === true && resolve(owner.runFolder) === resolve(runFolder)) return owner;
-  const facts = { expected: "a held ownership of this run", found: "a released one, or another run's", where: runFolder, todo: "Acquire the run again." };
+  const facts = {
+    expected: "a held ownership of this run",
+    found: "a released one, or another run's",
+    where: runFolder,
+    todo: "Acquire the run again.",
+  };
   throw new LedgerNotWritableError(facts);
 }
 
@@ -84,7 +89,13 @@ class SqliteLedger implements Ledger {
     this.#head = this.#events.head();
   }
 
-  static over(db: Database, runFolder: string, options: SqliteLedgerOptions, owner: Ownership | null, toRelease: Ownership | null): SqliteLedger {
+  static over(
+    db: Database,
+    runFolder: string,
+    options: SqliteLedgerOptions,
+    owner: Ownership | null,
+    toRelease: Ownership | null,
+  ): SqliteLedger {
     const path = ledgerPath(runFolder);
     try {
       return withTypedFailures(path, () => new SqliteLedger(db, path, options, owner, toRelease));
@@ -112,7 +123,13 @@ class SqliteLedger implements Ledger {
     this.#transact(writer, () => this.#write(writer, expectedHead, records, last));
     this.#blobs.settle();
     this.#head = { sequence: last.sequence, chain: last.chain };
-    const stored = events.map((event, index) => ({ sequence: expectedHead + index + 1, at, type: event.type, version: event.version, data: event.data }));
+    const stored = events.map((event, index) => ({
+      sequence: expectedHead + index + 1,
+      at,
+      type: event.type,
+      version: event.version,
+      data: event.data,
+    }));
     this.#subscribers.publish(stored);
     return stored;
   }
@@ -145,10 +162,12 @@ class SqliteLedger implements Ledger {
 
   saveCheckpoint(checkpoint: Checkpoint): void {
     const writer = this.#requireWriter();
-    this.#relaxed(() => this.#transact(writer, () => {
-      this.#requireEpoch(writer);
-      this.#checkpoints.save(checkpoint);
-    }));
+    this.#relaxed(() =>
+      this.#transact(writer, () => {
+        this.#requireEpoch(writer);
+        this.#checkpoints.save(checkpoint);
+      }),
+    );
   }
 
   loadCheckpoint(foldVersion: string): Checkpoint | null {
@@ -230,17 +249,32 @@ class SqliteLedger implements Ledger {
 
   #requireOpen(): void {
     if (this.db.open) return;
-    throw new LedgerNotWritableError({ expected: "an open ledger", found: "one that was closed", where: this.path, todo: "Open it again." });
+    throw new LedgerNotWritableError({
+      expected: "an open ledger",
+      found: "one that was closed",
+      where: this.path,
+      todo: "Open it again.",
+    });
   }
 
   #requireWriter(): Writer {
     this.#requireOpen();
     if (this.#writer === null) {
-      const facts = { expected: "a ledger opened by the run's owner", found: "one opened for reading", where: this.path, todo: "Send the command to the owner." };
+      const facts = {
+        expected: "a ledger opened by the run's owner",
+        found: "one opened for reading",
+        where: this.path,
+        todo: "Send the command to the owner.",
+      };
       throw new LedgerNotWritableError(facts);
     }
     if (this.#writer.owner.held) return this.#writer;
-    throw new LedgerNotWritableError({ expected: "that the run is owned", found: "that it was released", where: this.path, todo: "Acquire and open it again." });
+    throw new LedgerNotWritableError({
+      expected: "that the run is owned",
+      found: "that it was released",
+      where: this.path,
+      todo: "Acquire and open it again.",
+    });
   }
 
   /** Only an owner writes, so a reader looks whether another connection has changed the file: `data_version` costs microseconds. */

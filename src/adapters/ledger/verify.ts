@@ -80,7 +80,16 @@ export async function verifyLedger(runFolder: string, options: VerifyOptions): P
 
 function unreadable(error: LedgerCorruptError): VerifyReport {
   const problem: Problem = { kind: error.difference, sequence: error.sequence, digest: null, message: error.message };
-  return { ok: false, events: 0, head: 0, chain: "", blobs: { checked: 0, bytes: 0, pruned: 0 }, firstBad: problem, problems: [problem], problemCount: 1 };
+  return {
+    ok: false,
+    events: 0,
+    head: 0,
+    chain: "",
+    blobs: { checked: 0, bytes: 0, pruned: 0 },
+    firstBad: problem,
+    problems: [problem],
+    problemCount: 1,
+  };
 }
 
 class Verification {
@@ -105,7 +114,7 @@ class Verification {
 
   async run(): Promise<VerifyReport> {
     const { sequence, chain } = this.#table.head();
-    await this.#checkEvents();
+    await this.#checkEvents(sequence);
     this.#checkPages();
     for (const reference of this.index.all()) {
       this.#checkBlob(reference);
@@ -113,12 +122,19 @@ class Verification {
     }
     const blobs = { checked: this.#checked, bytes: this.#bytes, pruned: this.#pruned };
     const shared = { events: this.#events, head: sequence, chain, blobs };
-    return { ok: this.#problemCount === 0, ...shared, firstBad: this.#problems[0] ?? null, problems: this.#problems, problemCount: this.#problemCount };
+    return {
+      ok: this.#problemCount === 0,
+      ...shared,
+      firstBad: this.#problems[0] ?? null,
+      problems: this.#problems,
+      problemCount: this.#problemCount,
+    };
   }
 
-  async #checkEvents(): Promise<void> {
+  async #checkEvents(head: number): Promise<void> {
     try {
       for (const record of this.#table.checked(0)) {
+        if (record.sequence > head) return;
         this.#events++;
         this.index.addRecord(record);
         if (this.options.checkEvent !== undefined) this.#checkEvent(eventOf(record), this.options.checkEvent);
@@ -147,7 +163,12 @@ class Verification {
   #checkPages(): void {
     const found = this.db.pragma("integrity_check(1)", { simple: true });
     if (found === "ok") return;
-    this.#report({ kind: "unreadable", sequence: null, digest: null, message: `${this.path}: expected a sound SQLite file; found: ${String(found)}` });
+    this.#report({
+      kind: "unreadable",
+      sequence: null,
+      digest: null,
+      message: `${this.path}: expected a sound SQLite file; found: ${String(found)}`,
+    });
   }
 
   #checkBlob(reference: NamedReference): void {
@@ -155,7 +176,8 @@ class Verification {
       const bytes = this.#blobs.get(reference.digest);
       this.#checked++;
       this.#bytes += bytes.byteLength;
-      if (bytes.byteLength !== reference.bytes) this.#reportBlob("blob-size", reference, `expected ${reference.bytes} bytes; found ${bytes.byteLength}`);
+      if (bytes.byteLength !== reference.bytes)
+        this.#reportBlob("blob-size", reference, `expected ${reference.bytes} bytes; found ${bytes.byteLength}`);
       if (reference.manifest) this.#checkManifest(reference, bytes);
     } catch (error) {
       if (error instanceof BlobMissingError && this.index.isPruned(reference.digest)) this.#pruned++;

@@ -77,7 +77,10 @@ export class LedgerCorruptError extends TrialistError {
     facts: { readonly expected: string; readonly found: string; readonly where: string },
     options?: Cause,
   ) {
-    super({ ...facts, todo: "Do not resume this run; restore it from an export or a backup. Records before this one are intact." }, options);
+    super(
+      { ...facts, todo: "Do not resume this run; restore it from an export or a backup. Records before this one are intact." },
+      options,
+    );
   }
 }
 

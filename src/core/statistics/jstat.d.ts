@@ -1,3 +1,5 @@
 declare module "jstat" {
-  export const jStat: { readonly studentt: { inv(probability: number, degreesOfFreedom: number): number } };
+  // CommonJS: in Node its one export is the default.
+  const jstat: { readonly jStat: { readonly studentt: { inv(probability: number, degreesOfFreedom: number): number } } };
+  export default jstat;
 }

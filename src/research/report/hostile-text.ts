@@ -3,24 +3,25 @@
  * move a terminal's cursor, forge a row of a table, open a tag or start a formula.
  */
 
-/** Control characters except tab and newline, line separators, and the invisible marks that reorder or hide text. */
-const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+/** Control characters except tab and newline, line separators, lone surrogates, and the invisible marks that reorder, join or hide text. */
+const unprintable = /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+function escapedCodePoint(found: string): string {
+  return `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`;
+}
 
 /** Visible instead of effective: an escape character becomes `\u{1b}`. CR LF becomes a newline first. */
 export function printable(text: string): string {
-  return text
-    .toWellFormed()
-    .replaceAll("\r\n", "\n")
-    .replace(unprintable, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
+  return text.replaceAll("\r\n", "\n").replace(unprintable, escapedCodePoint);
 }
 
 /** One printable line of at most `width` characters; what is cut is marked. */
 export function oneLine(text: string, width = Number.POSITIVE_INFINITY): string {
-  return fit(printable(text).replace(/\s+/g, " ").trim(), width);
+  return shorten(printable(text).replace(/\s+/g, " ").trim(), width);
 }
 
 /** Cuts to `width` characters, the last of which is then an ellipsis. */
-export function fit(text: string, width: number): string {
+export function shorten(text: string, width: number): string {
   if (text.length <= width) return text;
   const characters = [...text];
   return characters.length <= width ? text : `${characters.slice(0, Math.max(0, width - 1)).join("")}…`;
@@ -29,7 +30,7 @@ export function fit(text: string, width: number): string {
 /** For running Markdown text and table cells: every character that Markdown or HTML would act on is made plain. */
 export function markdown(text: string, width = Number.POSITIVE_INFINITY): string {
   return oneLine(text, width)
-    .replace(/[\\`*_{}[\]()#+!|~$^=]/g, "\\$&")
+    .replace(/[\\`*_[\]|~$#]/g, "\\$&")
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")
@@ -37,7 +38,7 @@ export function markdown(text: string, width = Number.POSITIVE_INFINITY): string
     .replaceAll("://", "&#58;//")
     .replace(/\bwww\./gi, (found) => `${found.slice(0, 3)}&#46;`)
     .replace(/^(\d+)\./, "$1\\.")
-    .replace(/^-/, "\\-");
+    .replace(/^[-+=]/, "\\$&");
 }
 
 /** For names inside running Markdown text, as code: a backtick cannot end it. */
@@ -59,11 +60,10 @@ export function fenced(text: string, language = ""): string {
  */
 export function tsvText(text: string): string {
   const escaped = text
-    .toWellFormed()
     .replaceAll("\\", "\\\\")
     .replaceAll("\t", "\\t")
     .replaceAll("\n", "\\n")
     .replaceAll("\r", "\\r")
-    .replace(unprintable, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
+    .replace(unprintable, escapedCodePoint);
   return /^[=+\-@]/.test(escaped) ? `'${escaped}` : escaped;
 }

@@ -26,7 +26,11 @@ export function percent(value: number | null | undefined): string {
 }
 
 /** `0.0012 to 0.005`; an unknown bound is an open end. */
-export function range(lower: number | null, upper: number | null, write: (value: number) => string = (value) => significant(value, 4)): string {
+export function range(
+  lower: number | null,
+  upper: number | null,
+  write: (value: number) => string = (value) => significant(value, 4),
+): string {
   if (lower === null && upper === null) return "not known";
   if (lower === null) return `at most ${write(upper ?? 0)}`;
   return upper === null ? `at least ${write(lower)}` : `${write(lower)} to ${write(upper)}`;

@@ -53,8 +53,14 @@ export const bestSummary = z.strictObject({
   selfReported: z.boolean(),
   /** The leader's verdict when it was promoted; null for `t0`. */
   gain: gainSummary.nullable(),
-  /** `value` against the baseline's calibrated mean. The bounds are known only when `gain.over` is the baseline; steps do not add up to an interval. Null for `t0`. */
-  overBaseline: z.strictObject({ absolute: z.number(), percent: z.number().nullable(), lower: z.number().nullable(), upper: z.number().nullable() }).nullable(),
+  /**
+   * Gain over the baseline. Where the verdict was against the baseline itself (`gain.over` is `t0`): its paired gain with
+   * its bounds. Else `value` against the calibrated mean, without bounds: the intervals of the steps do not add up to
+   * one. `percent` is of the calibrated mean. Null for `t0`.
+   */
+  overBaseline: z
+    .strictObject({ absolute: z.number(), percent: z.number().nullable(), lower: z.number().nullable(), upper: z.number().nullable() })
+    .nullable(),
   /** Retracted trials that it was built on or compared with. Not empty: look before you trust it. */
   restsOnRetracted: z.array(z.string()),
 });
@@ -82,7 +88,14 @@ export const runSummary = z.strictObject({
   researchers: z.record(z.string(), z.string()),
   metric: z.strictObject({ name: z.string(), direction: z.enum(["minimize", "maximize"]), selfReported: z.boolean() }).nullable(),
   /** The promotion rule in force. */
-  rule: z.strictObject({ name: z.enum(["any", "threshold", "confirmed"]), confirmations: z.number(), level: z.number(), minimumGain: z.number().nullable() }).nullable(),
+  rule: z
+    .strictObject({
+      name: z.enum(["any", "threshold", "confirmed"]),
+      confirmations: z.number(),
+      level: z.number(),
+      minimumGain: z.number().nullable(),
+    })
+    .nullable(),
   /** As calibrated; null before that. */
   baseline: z.strictObject({ mean: z.number(), sd: z.number().nullable(), n: z.number() }).nullable(),
   /** Calibrated noise, with the smallest gain that the rule can see. */
@@ -131,15 +144,26 @@ export const runSummary = z.strictObject({
   /** What was kept by the rule in force, beside what the rule `any` would have kept. */
   keeps: z.strictObject({ underRule: z.number(), underAny: z.number() }),
   /** The best raw in-loop value: the claim that a run without confirmation would have made. */
-  bestUnderAny: z.strictObject({ trial: z.string(), value: z.number(), gainOverBaseline: z.number().nullable(), retracted: z.boolean() }).nullable(),
-  references: z.array(z.strictObject({ trial: z.string(), name: z.string(), status: trialStatus.nullable(), value: z.number().nullable(), gainOverBaseline: z.number().nullable(), reason: z.string() })),
+  bestUnderAny: z
+    .strictObject({ trial: z.string(), value: z.number(), gainOverBaseline: z.number().nullable(), retracted: z.boolean() })
+    .nullable(),
+  references: z.array(
+    z.strictObject({
+      trial: z.string(),
+      name: z.string(),
+      status: trialStatus.nullable(),
+      value: z.number().nullable(),
+      gainOverBaseline: z.number().nullable(),
+      reason: z.string(),
+    }),
+  ),
   calls: z.strictObject({
     answered: z.number(),
     refused: z.number(),
     failed: z.number(),
     lastViolations: z.array(z.strictObject({ code: z.string(), message: z.string(), path: z.string().nullable() })),
   }),
-  /** Invalid searched trials and infrastructure errors, grouped by status, stage and reason, most frequent first. */
+  /** Invalid searched trials and infrastructure errors, grouped by status, stage and reason, most frequent first; the first twenty groups. */
   failures: z.strictObject({ total: z.number(), groups: z.array(failureGroup) }),
   drift: z.array(z.strictObject({ measurement: z.string(), message: z.string() })),
   /** `reason` and `dependents` are null where the ledger's events were not read. */

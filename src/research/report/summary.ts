@@ -59,7 +59,14 @@ function resultsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Result
       .filter((trial) => trial.kind === "reference")
       .map((trial) => {
         const value = inLoopValue(state, trial);
-        return { trial: trial.id, name: trial.name ?? "", status: trial.status, value, gainOverBaseline: gainOverBaseline(state, value), reason: trial.reason };
+        return {
+          trial: trial.id,
+          name: trial.name ?? "",
+          status: trial.status,
+          value,
+          gainOverBaseline: gainOverBaseline(state, value),
+          reason: trial.reason,
+        };
       }),
   };
 }
@@ -103,11 +110,16 @@ function leaderJudgedAgainst(state: RunState, trial: Trial, evidence: Evidence):
 }
 
 function overBaseline(state: RunState, value: number, verdictGain: GainSummary | null): NonNullable<RunSummary["best"]>["overBaseline"] {
-  const absolute = gainOverBaseline(state, value);
-  if (absolute === null || state.noise === null) return null;
   const paired = verdictGain?.over === "t0" ? verdictGain : null;
+  const absolute = paired?.value ?? gainOverBaseline(state, value);
+  if (absolute === null || state.noise === null) return null;
   const { mean } = state.noise;
-  return { absolute, percent: mean === 0 ? null : (absolute / Math.abs(mean)) * 100, lower: paired?.lower ?? null, upper: paired?.upper ?? null };
+  return {
+    absolute,
+    percent: mean === 0 ? null : (absolute / Math.abs(mean)) * 100,
+    lower: paired?.lower ?? null,
+    upper: paired?.upper ?? null,
+  };
 }
 
 /** Retracted trials among all that a trial was built on or compared with, at any distance. */
@@ -129,7 +141,12 @@ function bestUnderAny(state: RunState): RunSummary["bestUnderAny"] {
   const value = metric === null ? undefined : state.bestUnderAny?.values[metric.name];
   if (state.bestUnderAny === null || value === undefined) return null;
   const { trial } = state.bestUnderAny;
-  return { trial, value, gainOverBaseline: trial === "t0" ? null : gainOverBaseline(state, value), retracted: state.trials[trial]?.retracted ?? false };
+  return {
+    trial,
+    value,
+    gainOverBaseline: trial === "t0" ? null : gainOverBaseline(state, value),
+    retracted: state.trials[trial]?.retracted ?? false,
+  };
 }
 
 type Progress = "trials" | "progress" | "time" | "spend" | "expectedCost";
@@ -164,7 +181,10 @@ function expectedCost(state: RunState): RunSummary["expectedCost"] {
     pipelineWallMs: state.pipelineWallMs,
     pipelineCpuMs: state.pipelineCpuMs,
     passesPerConfirmation: promotion.rule === "confirmed" ? 2 * promotion.confirmations : 0,
-    atCap: left === null ? null : { costUsd: project(spent.costUsd), tokens: Math.round(project(spent.tokens)), computeMs: project(spent.computeMs) },
+    atCap:
+      left === null
+        ? null
+        : { costUsd: project(spent.costUsd), tokens: Math.round(project(spent.tokens)), computeMs: project(spent.computeMs) },
   };
 }
 
@@ -188,13 +208,28 @@ function problemsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Probl
 
 /** A searched trial that ended valid and still stands. */
 export function isValidSearch(trial: Trial): boolean {
-  return trial.kind === "search" && trial.phase === "ended" && trial.status !== null && statusClasses[trial.status] === "valid" && !trial.retracted;
+  return (
+    trial.kind === "search" &&
+    trial.phase === "ended" &&
+    trial.status !== null &&
+    statusClasses[trial.status] === "valid" &&
+    !trial.retracted
+  );
 }
 
 /** Whether a searched trial's end counts as a failure: invalid, or broken by the infrastructure; a cancelled one is nobody's. */
 export function isFailure(trial: Trial): boolean {
-  return trial.kind === "search" && trial.phase === "ended" && trial.status !== null && statusClasses[trial.status] !== "valid" && trial.status !== "cancelled";
+  return (
+    trial.kind === "search" &&
+    trial.phase === "ended" &&
+    trial.status !== null &&
+    statusClasses[trial.status] !== "valid" &&
+    trial.status !== "cancelled"
+  );
 }
+
+/** Reasons may all differ: a summary stays bounded. */
+const shownGroups = 20;
 
 function failuresOf(state: RunState): RunSummary["failures"] {
   const groups = new Map<string, FailureGroup>();
@@ -208,7 +243,7 @@ function failuresOf(state: RunState): RunSummary["failures"] {
     groups.set(key, { ...group, n: group.n + 1, trials: [...group.trials, trial.id].slice(-5) });
   }
   // The order of equals is that of their first appearance.
-  return { total, groups: [...groups.values()].sort((a, b) => b.n - a.n) };
+  return { total, groups: [...groups.values()].sort((a, b) => b.n - a.n).slice(0, shownGroups) };
 }
 
 /** The metric that decides; null before the run has started. */

@@ -47,7 +47,9 @@ function pieces(word: string, width: number): string[] {
 /** A table with columns as wide as their widest cell; the last one takes what is left. Cells are one line each. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = [];
-  for (const row of rows) row.slice(0, -1).forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, cell.length)));
+  for (const row of rows) {
+    for (const [index, cell] of row.slice(0, -1).entries()) widths[index] = Math.max(widths[index] ?? 0, cell.length);
+  }
   return rows.map((row) => {
     const line = row.map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd(widths[index] ?? 0))).join("  ");
     return [...line].slice(0, columns).join("").trimEnd();

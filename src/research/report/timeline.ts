@@ -41,10 +41,26 @@ interface Draft {
 
 /** @throws UnknownRecordError for an event that this build does not know */
 export function readTimeline(events: Iterable<StoredEvent>): Timeline {
-  const draft: Draft = { startedAt: null, endedAt: null, trials: new Map(), retractions: new Map(), operator: [], guarantees: new Map(), plans: new Map(), callers: new Map() };
+  const draft: Draft = {
+    startedAt: null,
+    endedAt: null,
+    trials: new Map(),
+    retractions: new Map(),
+    operator: [],
+    guarantees: new Map(),
+    plans: new Map(),
+    callers: new Map(),
+  };
   for (const event of events) take(draft, parseEvent(event));
   const { startedAt, endedAt, trials, retractions, operator } = draft;
-  return { startedAt, endedAt, trials, retractions, operator, guarantees: [...draft.guarantees.values()].sort((a, b) => b.measurements - a.measurements) };
+  return {
+    startedAt,
+    endedAt,
+    trials,
+    retractions,
+    operator,
+    guarantees: [...draft.guarantees.values()].sort((a, b) => b.measurements - a.measurements),
+  };
 }
 
 function take(draft: Draft, event: StoredRunEvent): void {
@@ -79,7 +95,14 @@ function take(draft: Draft, event: StoredRunEvent): void {
 function takeTrial(draft: Draft, event: StoredRunEvent): void {
   if (event.type === "trial.admitted") {
     const plan = event.data.plan === null ? undefined : draft.plans.get(event.data.plan);
-    draft.trials.set(event.data.trial, { admittedAt: event.at, endedAt: null, hypothesis: plan?.hypothesis ?? "", by: plan?.by ?? null, comparatorVerdict: null, against: null });
+    draft.trials.set(event.data.trial, {
+      admittedAt: event.at,
+      endedAt: null,
+      hypothesis: plan?.hypothesis ?? "",
+      by: plan?.by ?? null,
+      comparatorVerdict: null,
+      against: null,
+    });
   } else if (event.type === "trial.retracted") {
     draft.retractions.set(event.data.trial, { at: event.at, reason: event.data.reason, dependents: event.data.dependents });
   } else if (event.type === "trial.ended") {

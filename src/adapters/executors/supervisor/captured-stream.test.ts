@@ -4,22 +4,17 @@ import { CapturedStream } from "./captured-stream.js";
 
 test("head and tail are the first and the last bytes, and the middle is counted", () => {
   fc.assert(
-    fc.property(
-      fc.nat(20),
-      fc.nat(20),
-      fc.array(fc.uint8Array({ maxLength: 30 }), { maxLength: 12 }),
-      (headBytes, tailBytes, chunks) => {
-        const stream = new CapturedStream(headBytes, tailBytes);
-        for (const chunk of chunks) stream.add(chunk);
-        const all = Buffer.concat(chunks);
-        const { head, tail } = stream.kept();
-        const rest = all.subarray(headBytes);
-        expect(Buffer.from(head)).toEqual(all.subarray(0, headBytes));
-        expect(Buffer.from(tail)).toEqual(rest.subarray(Math.max(0, rest.length - tailBytes)));
-        expect(stream.bytes).toBe(all.length);
-        expect(head.byteLength + stream.omittedBytes + tail.byteLength).toBe(all.length);
-      },
-    ),
+    fc.property(fc.nat(20), fc.nat(20), fc.array(fc.uint8Array({ maxLength: 30 }), { maxLength: 12 }), (headBytes, tailBytes, chunks) => {
+      const stream = new CapturedStream(headBytes, tailBytes);
+      for (const chunk of chunks) stream.add(chunk);
+      const all = Buffer.concat(chunks);
+      const { head, tail } = stream.kept();
+      const rest = all.subarray(headBytes);
+      expect(Buffer.from(head)).toEqual(all.subarray(0, headBytes));
+      expect(Buffer.from(tail)).toEqual(rest.subarray(Math.max(0, rest.length - tailBytes)));
+      expect(stream.bytes).toBe(all.length);
+      expect(head.byteLength + stream.omittedBytes + tail.byteLength).toBe(all.length);
+    }),
   );
 });
 

@@ -137,4 +137,3 @@ export class TemporaryFolders {
     this.held.clear();
   }
 }
-

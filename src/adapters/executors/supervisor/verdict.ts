@@ -20,9 +20,6 @@ export interface LimitFacts {
   readonly outputBytes: number;
 }
 
-/** File systems count in blocks, so a disk that is full to the brim may look one block short of it. */
-const blockBytes = 4096;
-
 /**
  * The limit that ended an execution. A tree that was seen over a limit is over it however it ended, so that the verdict
  * does not hang on when we looked. A refusal that a program handled well ended nothing: it counts with a bad end only.
@@ -36,7 +33,7 @@ export function limitThatEnded(facts: LimitFacts): LimitName | null {
   if (facts.outputBytes > limits.outputBytes) return "output";
   if (facts.diskBytes > limits.diskBytes) return "disk";
   if (!facts.endedBadly) return null;
-  if (facts.temporaryFull || facts.diskBytes > limits.diskBytes - blockBytes) return "disk";
+  if (facts.temporaryFull) return "disk";
   if (facts.processRefusals > 0) return "processes";
   return null;
 }

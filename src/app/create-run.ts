@@ -1,0 +1,105 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { cpus, totalmem } from "node:os";
+import { join, resolve } from "node:path";
+import { type CandidateFiles, type FrozenEnvironment, readCandidate } from "../adapters/environments/freeze.js";
+import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
+import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
+import { organizationNamed } from "../core/organizations/registry.js";
+import type { BudgetLimits } from "../core/protocol/budget.js";
+import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
+import type { Promotion } from "../core/protocol/environment.js";
+import { RefusedError } from "../core/protocol/errors.js";
+import type { ManifestReference } from "../core/protocol/ids.js";
+import { type RunConfiguration, runConfiguration } from "../core/protocol/run.js";
+import { Run } from "../research/runner/run.js";
+import { freezeFolder, type Host } from "./environments.js";
+import type { Project } from "./project.js";
+import { assertResearcher } from "./researchers.js";
+
+export interface RunRequest {
+  readonly environmentFolder: string;
+  /** Null: the environment's name, with a number where it is taken. */
+  readonly name: string | null;
+  readonly organization: { readonly name: string; readonly configuration: Readonly<Record<string, unknown>> };
+  readonly researcher: string;
+  readonly budget: BudgetLimits;
+  readonly promotion: Partial<Promotion>;
+  readonly seed: number;
+  readonly parallel: number;
+  readonly sandbox: "bubblewrap" | "none";
+}
+
+/** What lies beside the ledger: where the environment was when the run started. Information, never trusted. */
+export interface RunOrigin {
+  readonly environmentFolder: string;
+}
+
+const originFile = "origin.json";
+
+/** Makes a run: freezes its environment, resolves its configuration, and records the start. Nothing is measured yet. */
+export async function createRun(project: Project, host: Host, request: RunRequest): Promise<string> {
+  if (request.sandbox === "bubblewrap") assertUsable(await probeSandbox());
+  const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
+  assertResearcher(request.researcher, frozen.environment.playbook);
+  project.make();
+  const name = request.name ?? project.freeName(frozen.environment.name);
+  if (project.runNames().includes(name)) {
+    throw new RefusedError({ expected: "a name that no run of this project has", found: JSON.stringify(name), todo: `\`trialist resume ${name}\` goes on with that run; choose another --name for a new one.` });
+  }
+  const configuration = await resolveConfiguration(name, frozen, request);
+  const folder = project.runFolder(name);
+  const ledger = openSqliteLedger(folder, { mode: "create", blobFolder: project.blobFolder });
+  try {
+    await writeFile(join(folder, originFile), canonicalJson({ environmentFolder: resolve(request.environmentFolder) } satisfies RunOrigin));
+    const run = Run.open(ledger, Date.now);
+    const store = (candidate: CandidateFiles): ManifestReference => storeCandidate(run, candidate);
+    const references = await Promise.all(loaded.references.map(async (each) => ({ name: each.name, candidate: store(await readCandidate(loaded.folder, each.files)) })));
+    run.dispatch({ type: "start", configuration, baseline: store(await readCandidate(loaded.folder, loaded.baseline)), references });
+  } finally {
+    ledger.close();
+  }
+  return name;
+}
+
+function storeCandidate(run: Run, candidate: CandidateFiles): ManifestReference {
+  for (const bytes of candidate.contents.values()) run.putBlob(bytes);
+  return { ...run.putBlob(new TextEncoder().encode(canonicalJson(candidate.manifest))), manifest: true };
+}
+
+async function resolveConfiguration(run: string, frozen: FrozenEnvironment, request: RunRequest): Promise<RunConfiguration> {
+  const { environment } = frozen;
+  const given: RunConfiguration = {
+    run,
+    environment,
+    environmentDigest: frozen.digest,
+    organization: { name: request.organization.name, configuration: organizationNamed(request.organization.name).configure(request.organization.configuration) as Record<string, unknown> },
+    researchers: { "*": request.researcher },
+    budget: request.budget,
+    promotion: { ...environment.promotion, ...request.promotion },
+    seed: request.seed,
+    parallel: request.parallel,
+    sandbox: request.sandbox,
+    limits: { callRounds: 3, refusedCalls: 5, attempts: 3, callWallMs: 120_000 },
+    // A command researcher uses CPU time and nothing else; its limit is what it can use at worst.
+    callReservation: { costUsd: 0, tokens: 0, computeMs: request.budget.computeMs === null ? 0 : 3 * 120_000 },
+    host: { platform: process.platform, cpus: cpus().length, cpuModel: cpus()[0]?.model ?? "unknown", memoryBytes: totalmem(), versions: { trialist: await ownVersion(), node: process.versions.node } },
+  };
+  return runConfiguration.parse(given);
+}
+
+async function ownVersion(): Promise<string> {
+  const text = await readFile(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+/** Where the environment of a run was when it started; null when nobody knows. */
+export async function readOrigin(runFolder: string): Promise<RunOrigin | null> {
+  const text = await readFile(join(runFolder, originFile), "utf8").catch(() => null);
+  return text === null ? null : (JSON.parse(text) as RunOrigin);
+}
+
+/** Scratch and executor folders of one run on this machine: named by where the run lies, so that two projects never share one. */
+export function runKey(runFolder: string): string {
+  return digestOfValue(resolve(runFolder)).slice(0, 24);
+}
+

@@ -1,0 +1,59 @@
+import { join } from "node:path";
+import { Cache } from "../adapters/environments/cache.js";
+import { type FrozenEnvironment, freezeEnvironment, openFrozen } from "../adapters/environments/freeze.js";
+import { type LoadedEnvironment, loadEnvironment } from "../adapters/environments/load.js";
+import { type DataFolders, prepareData } from "../adapters/environments/prepare-data.js";
+import { type Progress, prefixRuntime, pythonRuntime, type Runtime, systemRuntime } from "../adapters/environments/runtime.js";
+import type { Executor } from "../core/ports/executor.js";
+import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
+
+/** Where long work on this machine is kept, and what its children may see of our environment. */
+export interface Host {
+  readonly cache: Cache;
+  readonly variables: Readonly<Record<string, string | undefined>>;
+}
+
+export async function openHost(variables: Readonly<Record<string, string | undefined>> = process.env): Promise<Host> {
+  return { cache: await Cache.open(variables), variables };
+}
+
+/** Loads an environment's folder and freezes it by digest. */
+export async function freezeFolder(host: Host, folder: string): Promise<{ loaded: LoadedEnvironment; frozen: FrozenEnvironment }> {
+  const loaded = await loadEnvironment(folder);
+  return { loaded, frozen: await freezeEnvironment(loaded, host.cache) };
+}
+
+export function frozenByDigest(host: Host, digest: string): Promise<FrozenEnvironment> {
+  return openFrozen(host.cache, digest);
+}
+
+export interface ReadyEnvironment {
+  readonly prepared: PreparedEnvironment;
+  /** Held-out data stays out of `prepared`: only the operator's command sees it. */
+  readonly data: DataFolders;
+}
+
+/** Builds the runtime and prepares the data, or finds them in the cache. */
+export async function readyEnvironment(host: Host, frozen: FrozenEnvironment, executor: Executor, sandbox: "bubblewrap" | "none", progress: Progress): Promise<ReadyEnvironment> {
+  const runtime = await runtimeOf(host, frozen, progress);
+  const data = await prepareData(frozen, host.cache, executor, sandbox, progress);
+  const { environment } = frozen;
+  const prepared: PreparedEnvironment = {
+    environment,
+    digest: frozen.digest,
+    packFolder: frozen.packFolder,
+    contextFolder: frozen.contextFolder,
+    data: { public: data.public, inloop: data.inloop },
+    runtime,
+    mounts: environment.mounts.map(({ source, target }) => ({ source, target: sandbox === "none" ? source : target, mode: "read-only" as const })),
+    scratchFolder: host.cache.folder("scratch", ""),
+  };
+  return { prepared, data };
+}
+
+async function runtimeOf(host: Host, frozen: FrozenEnvironment, progress: Progress): Promise<Runtime> {
+  const { runtime } = frozen.environment;
+  if (runtime === null) return systemRuntime;
+  if (runtime.kind === "prefix") return prefixRuntime(runtime.use);
+  return pythonRuntime(join(frozen.packFolder, runtime.lock), runtime.requires, host.cache, progress);
+}

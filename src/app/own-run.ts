@@ -1,0 +1,96 @@
+import { mkdir, rm } from "node:fs/promises";
+import { cpus } from "node:os";
+import { digestEnvironment } from "../adapters/environments/freeze.js";
+import { loadEnvironment } from "../adapters/environments/load.js";
+import type { Progress } from "../adapters/environments/runtime.js";
+import { createLocalExecutor } from "../adapters/executors/local.js";
+import { serveOwner } from "../adapters/ledger/owner-socket.js";
+import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
+import { giveToSandbox } from "../adapters/sandbox/identity.js";
+import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
+import { configurationOf, type RunState } from "../core/harness/state.js";
+import type { Executor } from "../core/ports/executor.js";
+import { operatorCommand } from "../core/protocol/commands.js";
+import { RefusedError } from "../core/protocol/errors.js";
+import { Slots } from "../research/engine/slots.js";
+import { Run } from "../research/runner/run.js";
+import { Runner } from "../research/runner/runner.js";
+import { readOrigin, runKey } from "./create-run.js";
+import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
+import type { Project } from "./project.js";
+import { researchersOf } from "./researchers.js";
+
+/** A run that this process owns and drives. */
+export interface OwnedRun {
+  readonly run: Run;
+  readonly runner: Runner;
+  /** Lets go of everything. What still runs goes on by itself and is adopted by the next owner. */
+  close(): Promise<void>;
+}
+
+/**
+ * Takes a run: its lock, its ledger, its environment from the cache, its socket for commands from other processes.
+ * @throws RunOwnedError when another process has it
+ * @throws RefusedError when it is over, or when its environment's files changed
+ */
+export async function ownRun(project: Project, host: Host, name: string, options: { readonly frozen: boolean; readonly progress: Progress }): Promise<OwnedRun> {
+  const folder = project.existingRun(name);
+  const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
+  const executor = createLocalExecutor({ root: host.cache.folder("executors", runKey(folder)) });
+  try {
+    const run = Run.open(ledger, Date.now);
+    refuseOver(run.state, name);
+    if (!options.frozen) await refuseChanged(folder, run.state, name);
+    return await drive(folder, host, run, executor, options.progress);
+  } catch (error) {
+    await executor.close();
+    ledger.close();
+    throw error;
+  }
+}
+
+function refuseOver(state: RunState, name: string): void {
+  if (state.phase !== "finished" && state.phase !== "cancelled") return;
+  throw new RefusedError({ expected: "a run that is not over", found: `${name}, which is ${state.phase}: ${state.reason}`, todo: `\`trialist report ${name}\` shows it; \`trialist run\` starts a new one.` });
+}
+
+async function refuseChanged(folder: string, state: RunState, name: string): Promise<void> {
+  const origin = await readOrigin(folder);
+  if (origin === null) return;
+  const loaded = await loadEnvironment(origin.environmentFolder).catch(() => null);
+  const digest = loaded === null ? null : await digestEnvironment(loaded);
+  if (loaded === null || digest === configurationOf(state).environmentDigest) return;
+  throw new RefusedError({
+    expected: `the environment that ${name} was started with`,
+    found: "other files",
+    where: origin.environmentFolder,
+    todo: `Start a new run to measure under the changed environment, or \`trialist resume ${name} --frozen\` to go on with the frozen copy.`,
+  });
+}
+
+async function drive(folder: string, host: Host, run: Run, executor: Executor, progress: Progress): Promise<OwnedRun> {
+  const configuration = configurationOf(run.state);
+  if (configuration.sandbox === "bubblewrap") assertUsable(await probeSandbox());
+  const frozen = await frozenByDigest(host, configuration.environmentDigest);
+  const { prepared } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress);
+  const scratch = host.cache.folder("scratch", runKey(folder));
+  await mkdir(scratch, { recursive: true, mode: 0o755 });
+  const slots = new Slots(Math.max(cpus().length, configuration.parallel));
+  const runner = new Runner(run, {
+    host: { prepared, executor, slots, sandbox: configuration.sandbox, giveToSandbox, hostEnvironment: host.variables, scratch },
+    researchers: researchersOf({ executor, prepared, configuration }),
+  });
+  run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: run.ledger.lastHeartbeat()?.at ?? null });
+  const server = await serveOwner(folder, (command) => {
+    runner.command(operatorCommand.parse(command));
+    return { phase: run.state.phase, version: run.state.version };
+  });
+  return { run, runner, close: () => close(run, executor, server, scratch) };
+}
+
+async function close(run: Run, executor: Executor, server: { close(): Promise<void> | void }, scratch: string): Promise<void> {
+  await server.close();
+  await executor.close();
+  if (run.state.phase === "finished" || run.state.phase === "cancelled") await rm(scratch, { recursive: true, force: true });
+  run.ledger.close();
+}

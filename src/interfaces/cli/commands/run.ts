@@ -1,0 +1,89 @@
+import { createRun } from "../../../app/create-run.js";
+import { openHost } from "../../../app/environments.js";
+import { ownRun } from "../../../app/own-run.js";
+import { Project } from "../../../app/project.js";
+import type { BudgetLimits } from "../../../core/protocol/budget.js";
+import { type CliCommand, type CommandInput, numberOption, textOption, wholeNumber } from "../command.js";
+import { driveRun } from "../drive.js";
+import { durationOption } from "../duration.js";
+import { finalAnswer } from "../final-answer.js";
+
+const example = `
+A researcher is one of the environment's playbooks (reference, random …) or command:LINE, a shell command that runs in
+the frozen environment, reads one JSON document { role, seed, round, violations, view } on standard input and writes
+{ "plan": { "hypothesis": "…" }, "files": { "PATH": "new text" } } on standard output.
+
+Example:
+  trialist run environments/flchain --max-trials 20 --parallel 2
+  trialist run . --researcher 'command:python3 propose.py' --max-time 8h --name night`;
+
+export const command: CliCommand = {
+  describe(program) {
+    program
+      .argument("<environment>", "folder with an environment.yaml")
+      .option("--name <name>", "name of the run (default: the environment's, with a number)")
+      .option("--researcher <researcher>", "who proposes: a playbook's name or command:LINE", "reference")
+      .option("--organization <name>", "the policy that says what happens next", "tree")
+      .option("--drafts <n>", "tree: drafts before anything else (default 5)", wholeNumber("--drafts"))
+      .option("--debug-probability <p>", "tree: chance that a step repairs a failure (default 0.5)", Number)
+      .option("--max-debug-depth <n>", "tree: longest chain of repairs (default 3)", wholeNumber("--max-debug-depth"))
+      .option("--max-trials <n>", "cap of searched trials", wholeNumber("--max-trials"), 20)
+      .option("--max-time <duration>", "cap of active time, such as 30min or 8h", durationOption("--max-time"))
+      .option("--max-compute <duration>", "cap of CPU time of all stages, such as 2h", durationOption("--max-compute"))
+      .option("--rule <rule>", "promotion: any, threshold or confirmed (default: the environment's)")
+      .option("--confirmations <n>", "fresh-seed pairs per confirmation", wholeNumber("--confirmations"))
+      .option("--seed <n>", "seed of researchers and of the policy's draws", wholeNumber("--seed"), 1)
+      .option("--parallel <n>", "trials at once", wholeNumber("--parallel"), 1)
+      .option("--sandbox <kind>", "bubblewrap, or none: candidates then run with your rights, and every result says so", "bubblewrap")
+      .addHelpText("after", example);
+  },
+  async run(input) {
+    const { terminal } = input;
+    const project = new Project(input.folder);
+    const host = await openHost();
+    const request = requestOf(input);
+    if (request.sandbox === "none") terminal.note("WARNING: --sandbox none. Candidates run with your rights: they can read labels, change files and reach the network. Every measurement of this run carries that mark.");
+    const name = await createRun(project, host, request);
+    terminal.note(`run ${name}`);
+    const owned = await ownRun(project, host, name, { frozen: true, progress: (line) => terminal.note(line) });
+    const code = await driveRun(owned, name, terminal);
+    finalAnswer(project, name, terminal);
+    return code;
+  },
+};
+
+function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
+  const { options } = input;
+  const sandbox = textOption(options, "sandbox");
+  if (sandbox !== "bubblewrap" && sandbox !== "none") throw new RangeError(`--sandbox expects bubblewrap or none, ${sandbox} was given`);
+  return {
+    environmentFolder: input.args[0] ?? ".",
+    name: textOption(options, "name") ?? null,
+    organization: { name: textOption(options, "organization") ?? "tree", configuration: organizationOptions(options) },
+    researcher: textOption(options, "researcher") ?? "reference",
+    budget: budgetOf(options),
+    promotion: promotionOf(options),
+    seed: numberOption(options, "seed") ?? 1,
+    parallel: Math.max(1, numberOption(options, "parallel") ?? 1),
+    sandbox,
+  };
+}
+
+function organizationOptions(options: CommandInput["options"]): Record<string, unknown> {
+  return present({ drafts: options.drafts, debugProbability: options.debugProbability, maxDebugDepth: options.maxDebugDepth });
+}
+
+function budgetOf(options: CommandInput["options"]): BudgetLimits {
+  return { trials: numberOption(options, "maxTrials") ?? null, costUsd: null, tokens: null, computeMs: numberOption(options, "maxCompute") ?? null, wallMs: numberOption(options, "maxTime") ?? null };
+}
+
+function promotionOf(options: CommandInput["options"]): Parameters<typeof createRun>[2]["promotion"] {
+  const rule = textOption(options, "rule");
+  if (rule !== undefined && rule !== "any" && rule !== "threshold" && rule !== "confirmed") throw new RangeError(`--rule expects any, threshold or confirmed, ${rule} was given`);
+  const confirmations = numberOption(options, "confirmations");
+  return { ...(rule === undefined ? {} : { rule }), ...(confirmations === undefined ? {} : { confirmations }) };
+}
+
+function present(values: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
