@@ -13,11 +13,17 @@ effort=3
 echo "score: $((effort * effort))"
 `;
 
+/** A researcher with one idea. */
+const researcher = `command:cat > /dev/null; echo '${JSON.stringify({
+  plan: { hypothesis: "more effort scores more" },
+  files: { "train.sh": script.replace("effort=3", "effort=4") },
+})}'`;
+
 /** The path of a newcomer, command by command; each runs when the installed package has it. */
 const journey = [
   ["init", "--yes", "--edit", "train.sh", "--run", "sh train.sh", "--metric", "score", "--direction", "maximize"],
-  ["check"],
-  ["run", "--name", "first", "--researcher", "random", "--max-trials", "2"],
+  ["check", "."],
+  ["run", ".", "--name", "first", "--researcher", researcher, "--max-trials", "1"],
   ["status", "first", "--json"],
   ["verify", "--all"],
 ];

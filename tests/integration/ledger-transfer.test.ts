@@ -74,7 +74,7 @@ describe("a round trip", () => {
     await expect(exported()).rejects.toThrow(/no such blob/);
     expect(existsSync(file())).toBe(false);
     const ledger = from.open("own");
-    ledger.append(20, 1, [made("run.blob-pruned", { digests: [largeDigest] })]);
+    ledger.append(20, 1, [made("run.blobs_pruned", { digests: [largeDigest] })]);
     ledger.close();
     await exported();
     expect(await imported()).toMatchObject({ events: 21, blobs: 4, missingBlobs: 0 });

@@ -72,7 +72,7 @@ it("accepts the gaps that an event lists, and no others", async () => {
   rmSync(largePath());
   project.tamper("DELETE FROM blobs WHERE digest = ?", smallDigest);
   const ledger = project.open("own");
-  ledger.append(20, 1, [made("run.blob-pruned", { digests: [largeDigest] })]);
+  ledger.append(20, 1, [made("run.blobs_pruned", { digests: [largeDigest] })]);
   ledger.close();
   expect(await verify()).toMatchObject({ ok: false, problemCount: 1, blobs: { pruned: 1 }, firstBad: { digest: smallDigest } });
 });

@@ -9,7 +9,7 @@ DATA = Path(os.environ["TRIALIST_DATA"])
 OUTPUT = Path(os.environ["TRIALIST_OUTPUT"])
 SEED = int(os.environ["TRIALIST_SEED"])
 
-WIDTH = 64
+WIDTH = 128
 EPOCHS = 240
 BATCH = 50
 RATE = 0.1

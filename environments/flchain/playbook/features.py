@@ -44,11 +44,17 @@ def draw_feature(generator):
         return draw_single(generator)
     if generator.random() < 0.6:
         unit = generator.choice(["years", "concentration"])
-        a, b = generator.sample(UNITS[unit], 2)
-        return f"{generator.choice(['sum', 'difference', 'ratio'])}({a}, {b})"
+        return paired(generator.choice(["sum", "difference", "ratio"]), *generator.sample(UNITS[unit], 2))
     a, b = generator.sample(COLUMNS, 2)
     # Flags and ranks may be zero, so that nothing is divided by them.
     operation = generator.choice(["product", "ratio"]) if b in CONTINUOUS else "product"
+    return paired(operation, a, b)
+
+
+def paired(operation, a, b):
+    """One way to write what is the same both ways round."""
+    if operation in ("sum", "product") and COLUMNS.index(a) > COLUMNS.index(b):
+        a, b = b, a
     return f"{operation}({a}, {b})"
 
 

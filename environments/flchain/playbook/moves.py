@@ -11,8 +11,8 @@ from recipe import CALIBRATIONS, COMBINATIONS, ENCODINGS, MISSING, copied, draw_
 
 
 def add_features(recipe, generator):
-    fresh = [feature for feature in draw_features(generator, 1, 3) if feature not in recipe["features"]]
-    if not fresh or len(recipe["features"]) + len(fresh) > 12:
+    fresh = [feature for feature in draw_features(generator, 2, 4) if feature not in recipe["features"]]
+    if not fresh or len(recipe["features"]) + len(fresh) > 16:
         return None
     recipe["features"] += fresh
     return f"give the models {listed(fresh)}, so that they need not find them split by split"

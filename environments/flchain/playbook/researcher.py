@@ -35,7 +35,7 @@ def draft(view, question, generator):
     kinds = [pick(generator, weights)]
     if generator.random() < 0.3:
         kinds.append(pick(generator, {kind: weight for kind, weight in weights.items() if kind not in kinds}))
-    recipe = draw_recipe(generator, kinds)
+    recipe = draw_recipe(generator, kinds, derived=(2, 7))
     if generator.random() < 0.2:
         recipe = (make("Tune", recipe, generator) or (recipe, ""))[0]
     hypothesis = f"Draft: {describe(recipe)}."

@@ -3,7 +3,7 @@ import type { CapturedStreams, Executor, Found, StageExecution } from "../../cor
 import { type Connection, ConnectionLostError, connectExisting, connectOrStart } from "./connection.js";
 import { endLeftovers } from "./leftovers.js";
 import type { WireOutput } from "./protocol.js";
-import { Records } from "./records.js";
+import { asFound, type End, type EndedOrGone, Records } from "./records.js";
 import { assertValidExecution } from "./validate.js";
 
 const defaultIdleMs = 2000;
@@ -28,8 +28,6 @@ export interface LocalExecutorOptions {
 export function createLocalExecutor(options: LocalExecutorOptions): Executor {
   return new LocalExecutor(options);
 }
-
-type Ended = Exclude<Found, { state: "running" | "unknown" }>;
 
 class LocalExecutor implements Executor {
   private readonly records: Records;
@@ -64,12 +62,13 @@ class LocalExecutor implements Executor {
     return found;
   }
 
-  async wait(id: string): Promise<Ended> {
+  async wait(id: string): Promise<EndedOrGone> {
     for (;;) {
       const found = await this.find(id);
       if (found.state === "ended" || found.state === "gone") return found;
       if (found.state === "unknown") return { state: "gone", reason: "it was never started" };
-      await this.askRunning({ op: "wait", id });
+      const end = (await this.askRunning({ op: "wait", id })) as End | null;
+      if (end !== null) return asFound(end);
     }
   }
 

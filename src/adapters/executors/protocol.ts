@@ -9,7 +9,7 @@ export const protocolVersion = 1;
 export type Request = { readonly seq: number } & (
   | { readonly op: "hello" }
   | { readonly op: "start"; readonly execution: StageExecution }
-  /** Replied when the execution has ended and its record is written; at once when it is not running. */
+  /** Replied with the end when it is written; with null, and at once, when the execution is not running. */
   | { readonly op: "wait"; readonly id: string }
   /** Kills, then replies as `wait` does. */
   | { readonly op: "stop"; readonly id: string }

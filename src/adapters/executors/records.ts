@@ -1,20 +1,27 @@
 import { createHash } from "node:crypto";
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { CapturedStreams, Found } from "../../core/ports/executor.js";
 import { UnknownRecordError } from "../../core/protocol/errors.js";
 import { type StageOutcome, stageOutcome } from "../../core/protocol/outcome.js";
+import { DiskKeeper } from "./disk-keeper.js";
 import { InvalidExecutionError } from "./errors.js";
 import { isAlive, type ProcessIdentity } from "./process-identity.js";
 
 /** Written before anything is started: who would write the end, and what to clean up if it never does. */
 export interface Handle {
-  readonly id: string;
   readonly supervisor: ProcessIdentity;
   readonly cgroups: readonly string[];
   /** Value of an environment variable that every process of an execution without a sandbox inherits. */
   readonly marker: string | null;
+}
+
+/** The folder of an execution before it has an id, with the files that are written to later. */
+export interface Draft {
+  readonly folder: string;
+  /** Descriptor that the process writes its status to; closed by who starts it. */
+  readonly status: number;
+  readonly outcome: number;
 }
 
 /** The end of an execution: an outcome, or why there is none although the supervisor lived. */
@@ -27,6 +34,8 @@ interface EndRecord {
   readonly kept: readonly [number, number, number, number];
 }
 
+export type EndedOrGone = Exclude<Found, { state: "running" | "unknown" }>;
+
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*)*$/;
 
 /**
@@ -35,6 +44,8 @@ const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*)*$/;
  */
 export class Records {
   private readonly executions: string;
+  private readonly disk = new DiskKeeper();
+  private drafts = 0;
 
   constructor(readonly root: string) {
     this.executions = join(root, "executions");
@@ -54,40 +65,56 @@ export class Records {
     return join(this.executions, id.replaceAll("/", "+"));
   }
 
-  /** Claims an id for ever. False when it was claimed before. */
-  claim(handle: Handle): boolean {
-    const folder = this.folder(handle.id);
-    const draft = join(this.executions, `.${handle.supervisor.pid}-${handle.supervisor.startTicks}`);
-    mkdirSync(draft, { mode: 0o700 });
+  /**
+   * Lays out the folder of an execution that has no id yet: handle, an empty `status` and the file that will become
+   * `outcome.json`. Making files is the slow part of a start, and is thus done before one is asked for.
+   */
+  draft(handle: Handle): Draft {
+    this.drafts += 1;
+    const folder = join(this.executions, `.${handle.supervisor.pid}-${handle.supervisor.startTicks}-${this.drafts}`);
+    mkdirSync(folder, { mode: 0o700 });
+    writeFileSync(join(folder, "handle.json"), JSON.stringify(handle), { mode: 0o600 });
+    return {
+      folder,
+      status: openSync(join(folder, "status"), "wx", 0o600),
+      outcome: openSync(join(folder, "outcome.tmp"), "wx", 0o600),
+    };
+  }
+
+  /** Claims an id for ever, with everything that the draft holds. False when it was claimed before. */
+  claim(draft: Draft, id: string): boolean {
     try {
-      writeFileSync(join(draft, "handle.json"), JSON.stringify(handle));
-      // A folder that is not empty cannot be replaced, so the handle appears together with the claim or not at all.
-      renameSync(draft, folder);
+      // A folder that is not empty cannot be replaced, so exactly one claim of an id succeeds.
+      renameSync(draft.folder, this.folder(id));
       return true;
     } catch (error) {
-      rmSync(draft, { recursive: true, force: true });
       const { code } = error as NodeJS.ErrnoException;
       if (code === "ENOTEMPTY" || code === "EEXIST") return false;
       throw error;
     }
   }
 
+  removeDraft(draft: Draft): void {
+    closeSync(draft.outcome);
+    rmSync(draft.folder, { recursive: true, force: true });
+  }
+
   /**
-   * Writes the end so that it is there completely or not at all. Resolves once a death of this process cannot lose it;
-   * the disk is told to keep it over a power loss behind that, and a record torn by one is recognised by its digest.
+   * Writes the end so that it is there completely or not at all, and cannot be lost by a death of this process. The
+   * disk is told a little later; a record torn by a power loss before that is recognised by its digest.
    */
-  async writeEnd(id: string, end: End, streams: CapturedStreams): Promise<void> {
+  writeEnd(id: string, draft: Draft, end: End, streams: CapturedStreams): void {
     const folder = this.folder(id);
     const parts = [streams.stdout.head, streams.stdout.tail, streams.stderr.head, streams.stderr.tail];
     const kept = parts.map((part) => part.byteLength) as unknown as EndRecord["kept"];
-    if (kept.some((bytes) => bytes > 0)) writeFileSync(join(folder, "output.bin"), Buffer.concat(parts));
+    const printed = kept.some((bytes) => bytes > 0);
+    if (printed) writeFileSync(join(folder, "output.bin"), Buffer.concat(parts), { mode: 0o600 });
     const body = JSON.stringify({ version: 1, end, kept } satisfies EndRecord);
-    const draft = join(folder, "outcome.tmp");
-    const fd = openSync(draft, "wx", 0o600);
-    writeSync(fd, `${body}\n${digest(body)}\n`);
-    closeSync(fd);
-    renameSync(draft, join(folder, "outcome.json"));
-    void keepOverPowerLoss([join(folder, "output.bin"), join(folder, "outcome.json"), folder]);
+    // From its start, because an attempt on a full disk may have left a part of it.
+    writeSync(draft.outcome, `${body}\n${digest(body)}\n`, 0);
+    closeSync(draft.outcome);
+    renameSync(join(folder, "outcome.tmp"), join(folder, "outcome.json"));
+    this.disk.keep([...(printed ? [join(folder, "output.bin")] : []), join(folder, "outcome.json"), folder]);
   }
 
   readEnd(id: string): EndRecord | null {
@@ -163,25 +190,10 @@ export class Records {
   }
 }
 
-function asFound(end: End): Found {
+export function asFound(end: End): EndedOrGone {
   return "gone" in end ? { state: "gone", reason: end.gone } : { state: "ended", outcome: end.outcome };
 }
 
 function digest(body: string): string {
   return createHash("sha256").update(body).digest("hex");
-}
-
-async function keepOverPowerLoss(paths: readonly string[]): Promise<void> {
-  for (const path of paths) {
-    try {
-      const file = await open(path, "r");
-      try {
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-    } catch {
-      // Forgotten in the meantime, or nothing was printed.
-    }
-  }
 }

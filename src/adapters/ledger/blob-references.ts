@@ -12,7 +12,7 @@ export interface Reference {
 }
 
 /** Type of the event that says which blobs were removed on purpose: its data holds `digests`. */
-export const prunedEventType = "run.blob-pruned";
+export const prunedEventType = "run.blobs_pruned";
 
 /** Every blob that canonical JSON names: the objects with a digest under `blob` and a size under `bytes`. */
 export function referencesIn(canonical: string): Reference[] {
@@ -22,7 +22,7 @@ export function referencesIn(canonical: string): Reference[] {
   return found;
 }
 
-/** Blobs that a `run.blob-pruned` event lists. */
+/** Blobs that a `run.blobs_pruned` event lists. */
 export function prunedIn(canonical: string): Digest[] {
   const data: unknown = JSON.parse(canonical);
   if (typeof data !== "object" || data === null || !("digests" in data) || !Array.isArray(data.digests)) return [];

@@ -52,7 +52,7 @@ const eventsPerTurn = 500;
 
 /**
  * Recomputes a run's whole ledger: pages of the file, chain, events (by the caller's check), and every blob that an event or
- * a candidate's manifest names. Reads only, beside a living owner too. Gaps are accepted when a `run.blob-pruned` event lists
+ * a candidate's manifest names. Reads only, beside a living owner too. Gaps are accepted when a `run.blobs_pruned` event lists
  * them. Like every unkeyed chain it cannot see a ledger rewritten as a whole: compare `chain` with one noted elsewhere.
  * @throws LedgerUnavailableError, LedgerSchemaError when there is nothing to verify
  */

@@ -7,6 +7,7 @@ export interface ExecutionGroup {
   readonly folders: readonly string[];
   /** Files that a process writes `0` to in order to join. */
   readonly joinFiles: readonly string[];
+  limit(limits: { memoryBytes: number; tasks: number }): void;
   /** Null when nothing lists the members. */
   members(): number[] | null;
   cpuMs(): number | null;
@@ -26,7 +27,8 @@ export interface CgroupSupport {
   readonly cpu: boolean;
   /** One line for a person. */
   readonly found: string;
-  create(name: string, limits: { memoryBytes: number; tasks: number }): ExecutionGroup;
+  /** A group without limits; they are set before anything is started in it. */
+  create(name: string): ExecutionGroup;
 }
 
 /** Removes groups whose processes have ended; a group that is still busy for a moment is tried again. */
@@ -145,15 +147,11 @@ function versionOne(mounts: readonly HierarchyMount[]): CgroupSupport | null {
     processes: pids !== null,
     cpu: cpu !== null,
     found: `cgroup v1: ${names}`,
-    create: (name, limits) => createVersionOne({ memory, pids, cpu }, name, limits),
+    create: (name) => createVersionOne({ memory, pids, cpu }, name),
   };
 }
 
-function createVersionOne(
-  parents: { memory: string | null; pids: string | null; cpu: string | null },
-  name: string,
-  limits: { memoryBytes: number; tasks: number },
-): ExecutionGroup {
+function createVersionOne(parents: { memory: string | null; pids: string | null; cpu: string | null }, name: string): ExecutionGroup {
   const make = (parent: string | null): string | null => {
     if (parent === null) return null;
     const folder = join(parent, name);
@@ -163,17 +161,19 @@ function createVersionOne(
   const memory = make(parents.memory);
   const pids = make(parents.pids);
   const cpu = make(parents.cpu);
-  if (memory !== null) {
-    writeFileSync(join(memory, "memory.limit_in_bytes"), String(limits.memoryBytes));
-    writeIfThere(join(memory, "memory.memsw.limit_in_bytes"), String(limits.memoryBytes));
-  }
-  if (pids !== null) writeFileSync(join(pids, "pids.max"), String(limits.tasks));
   const folders = [memory, pids, cpu].filter((folder) => folder !== null);
   const listed = pids ?? memory ?? cpu;
   return {
     folders,
     // `tasks` moves one thread. `cgroup.procs` would take a lock over the whole machine, which costs 10 ms a start.
     joinFiles: folders.map((folder) => join(folder, "tasks")),
+    limit: ({ memoryBytes, tasks }) => {
+      if (memory !== null) {
+        writeFileSync(join(memory, "memory.limit_in_bytes"), String(memoryBytes));
+        writeIfThere(join(memory, "memory.memsw.limit_in_bytes"), String(memoryBytes));
+      }
+      if (pids !== null) writeFileSync(join(pids, "pids.max"), String(tasks));
+    },
     members: () => (listed === null ? null : groupMembers(listed)),
     cpuMs: () => {
       const nanoseconds = cpu === null ? null : readNumber(join(cpu, "cpuacct.usage"));
@@ -217,19 +217,21 @@ function versionTwo(mounts: readonly HierarchyMount[]): CgroupSupport | null {
     processes: true,
     cpu: true,
     found: `cgroup v2 under ${parent}`,
-    create: (name, limits) => createVersionTwo(parent, name, limits),
+    create: (name) => createVersionTwo(parent, name),
   };
 }
 
-function createVersionTwo(parent: string, name: string, limits: { memoryBytes: number; tasks: number }): ExecutionGroup {
+function createVersionTwo(parent: string, name: string): ExecutionGroup {
   const folder = join(parent, name);
   mkdirSync(folder);
-  writeFileSync(join(folder, "memory.max"), String(limits.memoryBytes));
-  writeIfThere(join(folder, "memory.swap.max"), "0");
-  writeFileSync(join(folder, "pids.max"), String(limits.tasks));
   return {
     folders: [folder],
     joinFiles: [join(folder, "cgroup.procs")],
+    limit: ({ memoryBytes, tasks }) => {
+      writeFileSync(join(folder, "memory.max"), String(memoryBytes));
+      writeIfThere(join(folder, "memory.swap.max"), "0");
+      writeFileSync(join(folder, "pids.max"), String(tasks));
+    },
     members: () => groupMembers(folder),
     cpuMs: () => readCounter(join(folder, "cpu.stat"), "usage_usec") / 1e3,
     peakMemoryBytes: () => readNumber(join(folder, "memory.peak")) ?? readNumber(join(folder, "memory.current")),
@@ -247,6 +249,7 @@ const nothing: CgroupSupport = {
   create: () => ({
     folders: [],
     joinFiles: [],
+    limit: () => undefined,
     members: () => null,
     cpuMs: () => null,
     peakMemoryBytes: () => null,

@@ -27,7 +27,8 @@ const largestGain = Number.MAX_VALUE / 4;
 
 /** Gain of the candidate: positive is better. @throws RangeError for a value that is not finite */
 export function gainOf(candidate: number, leader: number, direction: Direction): number {
-  if (!Number.isFinite(candidate) || !Number.isFinite(leader)) throw new RangeError(`finite values were expected, ${candidate} and ${leader} were given`);
+  if (!Number.isFinite(candidate) || !Number.isFinite(leader))
+    throw new RangeError(`finite values were expected, ${candidate} and ${leader} were given`);
   const gain = direction === "maximize" ? candidate - leader : leader - candidate;
   return Math.max(-largestGain, Math.min(largestGain, gain));
 }

@@ -7,6 +7,7 @@ import { preorder } from "./lineage.js";
 import { plural, signed, significant } from "./numbers.js";
 import {
   confirmedValue,
+  countedValue,
   gainOverBaseline,
   inLoopValue,
   isValidSearch,
@@ -213,7 +214,7 @@ export function leaderboardMarkdown(state: RunState, now: number, evidence: Evid
   const bestLine = `Best: **${best.trial}**, ${significant(best.value)} ${name}${over}. ${best.trial === "t0" ? "No trial was promoted over the baseline." : best.confirmed ? "Confirmed on fresh seeds." : "Not confirmed."}`;
   const ranked = rankedTrials(state);
   const rows = ranked.slice(0, leaders).map((trial, index) => {
-    const value = confirmedValue(state, trial) ?? inLoopValue(state, trial);
+    const value = countedValue(state, trial);
     return `| ${index + 1} | ${trial.id} | ${trial.status ?? ""} | ${significant(value)} | ${trial.estimate === null ? "in-loop" : "confirmed"} | ${signed(gainOverBaseline(state, value))} | ${markdown(trial.hypothesis, 100)} |`;
   });
   const table =
@@ -229,7 +230,7 @@ export function leaderboardMarkdown(state: RunState, now: number, evidence: Evid
 function rankedTrials(state: RunState): Trial[] {
   const metric = metricOf(state);
   if (metric === null) return [];
-  const standing = (trial: Trial): number => confirmedValue(state, trial) ?? inLoopValue(state, trial) ?? Number.NaN;
+  const standing = (trial: Trial): number => countedValue(state, trial) ?? Number.NaN;
   return Object.values(state.trials)
     .filter((trial) => isValidSearch(trial) && Number.isFinite(standing(trial)))
     .sort((a, b) => Number(b.status === "keep") - Number(a.status === "keep") || gain(metric, standing(b), standing(a)));

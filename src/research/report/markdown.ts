@@ -8,7 +8,7 @@ import { bytes, coverage, duration, plural, range, signed, significant } from ".
 import { openingOf, resultWords } from "./opening.js";
 import { predictionsOf, scorePredictions } from "./predictions.js";
 import { budgetText, guaranteeTexts, noiseText, ruleText, trialsText } from "./status-text.js";
-import { confirmedValue, gainOverBaseline, inLoopValue, leaderGain, type RunSummary, summarize } from "./summary.js";
+import { confirmedValue, countedValue, gainOverBaseline, inLoopValue, leaderGain, type RunSummary, summarize } from "./summary.js";
 
 /** Rows of the table of trials; `results.tsv` holds all. */
 const shownTrials = 200;
@@ -48,7 +48,7 @@ export function reportMarkdown(state: RunState, now: number, evidence: Evidence 
 
 function opening({ summary }: Subject): string {
   const lines = openingOf(summary).map(({ label, text }) =>
-    label === "WARNING" ? `- **Warning: ${markdown(text)}**` : `- **${label}:** ${markdown(text)}`,
+    label === "WARNING" ? `- **Warning: ${markdown(text)}**` : `- **${label}:** ${markdown(text).replace(/^\\/, "")}`,
   );
   const reason = summary.reason === "" ? "" : `: ${markdown(summary.reason)}`;
   const todo = summary.todo === "" ? [] : [`\n**To do:** ${markdown(summary.todo)}`];
@@ -108,7 +108,7 @@ function lineage({ state, summary, evidence }: Subject): string {
   const rows = lineageOf(state, summary.best.trial).map((trial) => [
     trial.id,
     statusOf(trial),
-    significant(inLoopValue(state, trial)),
+    significant(trial.kind === "baseline" ? countedValue(state, trial) : inLoopValue(state, trial)),
     significant(confirmedValue(state, trial)),
     verdictCell(state, trial, evidence),
     trial.kind === "baseline" ? "the baseline" : markdown(trial.hypothesis, 120),
@@ -260,7 +260,7 @@ function trials({ state, summary, evidence }: Subject): string {
     statusOf(trial),
     `${significant(inLoopValue(state, trial))}${trial.selfReported ? " (self-reported)" : ""}`,
     significant(confirmedValue(state, trial)),
-    signed(gainOverBaseline(state, confirmedValue(state, trial) ?? inLoopValue(state, trial))),
+    signed(gainOverBaseline(state, countedValue(state, trial))),
     verdictCell(state, trial, evidence),
     duration(trial.wallMs),
     markdown(trial.hypothesis, 120),
@@ -327,12 +327,12 @@ function conditions({ state, summary }: Subject): string {
   const { host, seed, parallel, researchers } = configurationOf(state);
   const held = guaranteeTexts(summary);
   const versions = Object.entries(host.versions)
-    .map(([name, version]) => `${name} ${version}`)
-    .join(", ");
+    .map(([name, version]) => `, ${name} ${version}`)
+    .join("");
   const lines = [
     `- Sandbox: ${summary.sandbox === "none" ? "**NONE**" : summary.sandbox}`,
     ...(held.length === 0 ? ["- Guarantees: not read for this report"] : held.map((text) => `- Held: ${markdown(text)}`)),
-    `- Host: ${markdown(`${host.platform}, ${plural(host.cpus, "CPU")}, ${host.cpuModel}, ${bytes(host.memoryBytes)}, ${versions}`)}`,
+    `- Host: ${markdown(`${host.platform}, ${plural(host.cpus, "CPU")}, ${host.cpuModel}, ${bytes(host.memoryBytes)}${versions}`)}`,
     `- Organization: ${markdown(state.configuration.organization.name)}, ${plural(parallel, "trial")} at once; researchers: ${markdown(
       Object.entries(researchers)
         .map(([role, name]) => `${role} = ${name}`)

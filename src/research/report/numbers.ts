@@ -8,7 +8,7 @@ export function significant(value: number | null | undefined, digits = 5): strin
   if (value === null || value === undefined || !Number.isFinite(value)) return unknownNumber;
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e15 || size < 1e-5) return value.toExponential(digits - 1).replace(/\.?0+e/, "e");
+  if (size >= 1e15 || size < 1e-5) return value.toExponential(digits - 1).replace(/\.?0*e\+?/, "e");
   if (size >= 10 ** digits) return String(Math.round(value));
   return String(Number(value.toPrecision(digits)));
 }

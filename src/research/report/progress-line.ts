@@ -3,7 +3,7 @@ import { gain } from "../../core/protocol/measurement.js";
 import { statusClasses } from "../../core/protocol/status.js";
 import { oneLine, shorten } from "./hostile-text.js";
 import { duration, money, percent, signed, significant } from "./numbers.js";
-import { gainOverBaseline, inLoopValue, metricOf } from "./summary.js";
+import { countedValue, gainOverBaseline, metricOf } from "./summary.js";
 import { columns, type Paint, plainPaint } from "./terminal.js";
 import { timeLeft } from "./time-left.js";
 
@@ -20,10 +20,9 @@ function resultOf(state: RunState, trial: Trial): string {
   const words = oneLine(trial.hypothesis === "" ? (trial.name ?? "") : trial.hypothesis);
   const valid = trial.status === null || statusClasses[trial.status] === "valid";
   if (!valid) return `${oneLine(trial.reason)}${words === "" ? "" : `  | ${words}`}`;
-  const first = inLoopValue(state, trial);
   const metric = metricOf(state);
   const confirmed = metric === null ? undefined : trial.estimate?.[metric.name];
-  const value = confirmed ?? first;
+  const value = countedValue(state, trial);
   const over = trial.kind === "baseline" ? null : gainOverBaseline(state, value);
   const marks = `${confirmed === undefined ? "" : " confirmed"}${trial.selfReported ? " self-reported" : ""}`;
   return `${significant(value)}${over === null ? "" : ` (${signed(over)})`}${marks}${words === "" ? "" : `  ${words}`}`;

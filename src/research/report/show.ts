@@ -4,7 +4,7 @@ import { decode, type Evidence, kept, manifestFor } from "./evidence.js";
 import { oneLine } from "./hostile-text.js";
 import { bytes, coverage, duration, plural, range, signed, significant } from "./numbers.js";
 import { resultWords } from "./opening.js";
-import { confirmedValue, gainOverBaseline, inLoopValue, leaderGain, metricOf, retractedBelow } from "./summary.js";
+import { countedValue, gainOverBaseline, leaderGain, metricOf, retractedBelow } from "./summary.js";
 import { field, type Paint, plainPaint, table, tail } from "./terminal.js";
 
 /** The run has no such trial. */
@@ -24,8 +24,8 @@ export function showRun(state: RunState, paint: Paint = plainPaint): string {
     trial.id,
     trial.base ?? "",
     phaseOrStatus(trial),
-    significant(confirmedValue(state, trial) ?? inLoopValue(state, trial)),
-    trial.kind === "baseline" ? "" : signed(gainOverBaseline(state, confirmedValue(state, trial) ?? inLoopValue(state, trial))),
+    significant(countedValue(state, trial)),
+    trial.kind === "baseline" ? "" : signed(gainOverBaseline(state, countedValue(state, trial))),
     oneLine(summaryLine(trial), 100),
   ]);
   const metric = metricOf(state);

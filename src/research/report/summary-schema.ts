@@ -137,7 +137,7 @@ export const runSummary = z.strictObject({
       pipelineCpuMs: z.number(),
       /** Further passes that one confirmation takes: candidate and leader, on each fresh seed. */
       passesPerConfirmation: z.number(),
-      /** At the trial cap, if trials go on costing what they cost: null without a cap or without an ended trial. */
+      /** At the trial cap, if trials go on costing what they cost: null without a cap, without an ended trial, and once the run is over. */
       atCap: z.strictObject({ costUsd: z.number(), tokens: z.number(), computeMs: z.number() }).nullable(),
     })
     .nullable(),

@@ -7,7 +7,7 @@ import { type FailureGroup, type GainSummary, type RunSummary, summarySchemaName
 import { timeLeft } from "./time-left.js";
 import { valueInterval } from "./value-interval.js";
 
-export { type RunSummary, runSummary, summarySchemaName } from "./summary-schema.js";
+export { type RunSummary, runSummary } from "./summary-schema.js";
 
 /** Where a run stands, for people and programs. `now`: milliseconds since 1970. Works in every phase, the empty run included. */
 export function summarize(state: RunState, now: number, evidence: Evidence = {}): RunSummary {
@@ -105,8 +105,8 @@ function leaderJudgedAgainst(state: RunState, trial: Trial, evidence: Evidence):
   const recorded = evidence.timeline?.trials.get(trial.id)?.against;
   if (recorded !== undefined && recorded !== null) return recorded;
   const place = state.keeps.indexOf(trial.id);
-  const complete = !Object.values(state.trials).some((each) => each.retracted && each.status === "keep");
-  return complete && place > 0 ? (state.keeps[place - 1] ?? null) : null;
+  if (place <= 0 || Object.values(state.trials).some((each) => each.retracted && each.status === "keep")) return null;
+  return state.keeps[place - 1] ?? null;
 }
 
 function overBaseline(state: RunState, value: number, verdictGain: GainSummary | null): NonNullable<RunSummary["best"]>["overBaseline"] {
@@ -175,7 +175,8 @@ function expectedCost(state: RunState): RunSummary["expectedCost"] {
   const { promotion, budget } = state.configuration;
   const { spent } = state.budget;
   const ended = state.searchTrialsEnded;
-  const left = budget.trials === null || ended === 0 ? null : Math.max(0, budget.trials - ended);
+  const over = state.phase === "finished" || state.phase === "cancelled";
+  const left = over || budget.trials === null || ended === 0 ? null : Math.max(0, budget.trials - ended);
   const project = (used: number): number => used + (used / ended) * (left ?? 0);
   return {
     pipelineWallMs: state.pipelineWallMs,
@@ -261,6 +262,12 @@ export function inLoopValue(state: RunState, trial: Trial): number | null {
 export function confirmedValue(state: RunState, trial: Trial): number | null {
   const metric = metricOf(state);
   return metric === null ? null : (trial.estimate?.[metric.name] ?? null);
+}
+
+/** The value that counts for a trial: the baseline's calibrated mean, the mean of confirmations where there are any, else the in-loop value. */
+export function countedValue(state: RunState, trial: Trial): number | null {
+  if (trial.kind === "baseline" && state.noise !== null) return state.noise.mean;
+  return confirmedValue(state, trial) ?? inLoopValue(state, trial);
 }
 
 /** Gain over the calibrated mean; null before calibration. */

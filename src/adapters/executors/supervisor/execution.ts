@@ -5,19 +5,22 @@ import { join } from "node:path";
 import type { CapturedStreams, StageExecution } from "../../../core/ports/executor.js";
 import type { Guarantees, LimitName, StageOutcome } from "../../../core/protocol/outcome.js";
 import type { BubblewrapFeatures } from "../../sandbox/bubblewrap.js";
-import { type CgroupSupport, type ExecutionGroup, removeGroups } from "../../sandbox/cgroup.js";
+import { type CgroupSupport, removeGroups } from "../../sandbox/cgroup.js";
 import type { End, Records } from "../records.js";
 import { CapturedStream } from "./captured-stream.js";
 import { collectOutputs } from "./collect.js";
 import { TemporaryFolders } from "./disk-usage.js";
-import { type Launched, launch } from "./launch.js";
+import { go, type Launched } from "./launch.js";
 import type { PipePool } from "./pipes.js";
 import { ProcessGroup } from "./process-group.js";
+import type { Slot } from "./slots.js";
 import { limitThatEnded } from "./verdict.js";
 import { LimitWatch } from "./watch.js";
 
 /** How long the pipes may take to run dry once nothing lives that could write to them. */
 const drainMs = 2000;
+const writeAttempts = 60;
+const writePauseMs = 1000;
 
 /** What the supervisor has ready for every execution. */
 export interface Surroundings {
@@ -25,15 +28,6 @@ export interface Surroundings {
   readonly pipes: PipePool;
   readonly cgroups: CgroupSupport;
   readonly limitProcessesInside: boolean;
-}
-
-/** What was prepared for one execution before its process is started. */
-export interface Prepared {
-  readonly execution: StageExecution;
-  /** Null without a sandbox. */
-  readonly features: BubblewrapFeatures | null;
-  readonly group: ExecutionGroup;
-  readonly marker: string | null;
 }
 
 interface Exit {
@@ -45,42 +39,40 @@ interface Exit {
 /** One execution from the start of its process to its written end. */
 export class RunningExecution {
   /** Resolves when the end is written. */
-  readonly ended: Promise<void>;
+  readonly ended: Promise<End>;
   private readonly stdout: CapturedStream;
   private readonly stderr: CapturedStream;
   private readonly temporary: TemporaryFolders;
   private readonly processes: ProcessGroup;
   private readonly watch: LimitWatch;
+  private readonly launched: Launched;
   private readonly drained: Promise<boolean>;
   private killedFor: LimitName | null = null;
   private stopped = false;
   private graceOver: NodeJS.Timeout | undefined;
 
-  private constructor(
-    private readonly prepared: Prepared,
+  constructor(
+    private readonly execution: StageExecution,
+    /** Null without a sandbox. */
+    private readonly features: BubblewrapFeatures | null,
+    private readonly slot: Slot,
     private readonly surroundings: Surroundings,
-    private readonly launched: Launched,
-    private readonly pipePaths: readonly string[],
-    private readonly folder: string,
   ) {
-    const { execution, group, marker } = prepared;
+    const { group, parked, marker } = slot;
+    const { limitProcessesInside } = surroundings;
+    const status = join(surroundings.records.folder(execution.id), "status");
     this.stdout = new CapturedStream(execution.keepHeadBytes, execution.keepTailBytes);
     this.stderr = new CapturedStream(execution.keepHeadBytes, execution.keepTailBytes);
     this.temporary = new TemporaryFolders(execution.limits.diskBytes);
-    this.processes = new ProcessGroup(group, launched.pid, join(folder, "status"), marker);
+    this.processes = new ProcessGroup(group, parked.pid, status, marker);
     this.watch = new LimitWatch(execution, group, this.processes, this.temporary, this.heldByKernel(), (limit) => this.passed(limit));
-    this.drained = Promise.all([this.pump(launched.stdout, this.stdout), this.pump(launched.stderr, this.stderr)]).then(() => true);
+    // Two of the processes in a sandbox are bubblewrap's.
+    group.limit({ memoryBytes: execution.limits.memoryBytes, tasks: execution.limits.processes + (features === null ? 0 : 2) });
+    this.launched = go(parked, execution, features, { limitProcessesInside, marker });
+    const { stdout, stderr } = this.launched;
+    this.drained = Promise.all([this.pump(stdout, this.stdout), this.pump(stderr, this.stderr)]).then(() => true);
     this.ended = this.untilEnd();
     this.watch.begin();
-  }
-
-  static async start(prepared: Prepared, surroundings: Surroundings): Promise<RunningExecution> {
-    const { execution, features, group, marker } = prepared;
-    const folder = surroundings.records.folder(execution.id);
-    const pipes = await surroundings.pipes.take(execution.stdin === undefined ? 2 : 3);
-    const { limitProcessesInside } = surroundings;
-    const launched = await launch({ execution, features, group, marker, pipes, limitProcessesInside, statusFile: join(folder, "status") });
-    return new RunningExecution(prepared, surroundings, launched, pipes, folder);
   }
 
   /** Output so far. */
@@ -96,12 +88,12 @@ export class RunningExecution {
 
   private heldByKernel(): { memory: boolean; processes: "cgroup" | "rlimit" | null } {
     const { cgroups, limitProcessesInside } = this.surroundings;
-    const inside = limitProcessesInside && this.prepared.features !== null ? "rlimit" : null;
+    const inside = limitProcessesInside && this.features !== null ? "rlimit" : null;
     return { memory: cgroups.memory !== null, processes: cgroups.processes ? "cgroup" : inside };
   }
 
   private pump(pipe: Socket, captured: CapturedStream): Promise<void> {
-    const { outputBytes } = this.prepared.execution.limits;
+    const { outputBytes } = this.execution.limits;
     pipe.on("data", (chunk: Buffer) => {
       captured.add(chunk);
       if (this.stdout.bytes + this.stderr.bytes > outputBytes) this.passed("output");
@@ -120,12 +112,12 @@ export class RunningExecution {
       return;
     }
     this.processes.terminate();
-    this.graceOver = setTimeout(() => this.processes.kill(), this.prepared.execution.graceMs);
+    this.graceOver = setTimeout(() => this.processes.kill(), this.execution.graceMs);
   }
 
-  private async untilEnd(): Promise<void> {
+  private async untilEnd(): Promise<End> {
     const exit = await this.untilExit();
-    const refusals = this.prepared.group.processRefusals();
+    const refusals = this.slot.group.processRefusals();
     clearTimeout(this.graceOver);
     this.watch.end();
     let end: End;
@@ -135,8 +127,22 @@ export class RunningExecution {
       end = { gone: `its end could not be recorded: ${error instanceof Error ? error.message : String(error)}` };
     }
     this.temporary.release();
-    await this.surroundings.records.writeEnd(this.prepared.execution.id, end, this.output());
-    void removeGroups(this.prepared.group.folders);
+    await this.writeEnd(end);
+    void removeGroups(this.slot.group.folders);
+    return end;
+  }
+
+  /** A full disk may get room again. If it does not, the failure is passed on, and ends the supervisor. */
+  private async writeEnd(end: End): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        this.surroundings.records.writeEnd(this.execution.id, this.slot.draft, end, this.output());
+        return;
+      } catch (error) {
+        if (attempt === writeAttempts) throw error;
+        await new Promise((resolve) => setTimeout(resolve, writePauseMs));
+      }
+    }
   }
 
   private untilExit(): Promise<Exit> {
@@ -163,10 +169,11 @@ export class RunningExecution {
     });
     const dry = await Promise.race([this.drained, tooLong]);
     clearTimeout(timer);
-    this.launched.stdin?.destroy();
+    this.launched.script.destroy();
+    this.launched.stdin.destroy();
     this.launched.stdout.destroy();
     this.launched.stderr.destroy();
-    for (const path of this.pipePaths) {
+    for (const path of this.launched.paths) {
       if (dry) this.surroundings.pipes.giveBack(path);
       else this.surroundings.pipes.discard(path);
     }
@@ -174,13 +181,13 @@ export class RunningExecution {
 
   /** Why the stage's command did not run, or was ended by something that is neither it nor us; null in all other cases. */
   private failureOfOurs(exit: Exit): string | null {
-    const killed = this.prepared.group.outOfMemoryKills() > 0;
+    const killed = this.slot.group.outOfMemoryKills() > 0;
     if (killed && !this.reachedItsMemory() && (this.killedFor ?? "memory") === "memory" && !this.stopped) {
       return "the machine ran out of memory and killed it below its own limit";
     }
     if (killed || this.killedFor !== null || this.stopped) return null;
-    const status = readFileSync(join(this.folder, "status"), "utf8");
-    const began = this.prepared.features === null ? status.includes("started") : status.includes('"exit-code"');
+    const status = readFileSync(join(this.surroundings.records.folder(this.execution.id), "status"), "utf8");
+    const began = this.features === null ? status.includes("started") : status.includes('"exit-code"');
     if (began) return null;
     if (exit.signal !== null) return `it was ended from outside by ${exit.signal}`;
     const said = Buffer.from(this.stderr.kept().head).toString("utf8").trim().split("\n")[0];
@@ -189,11 +196,12 @@ export class RunningExecution {
 
   private reachedItsMemory(): boolean {
     // The kernel kills before the last page is taken, and several processors count in batches.
-    return (this.prepared.group.peakMemoryBytes() ?? Number.POSITIVE_INFINITY) > this.prepared.execution.limits.memoryBytes * 0.9;
+    return (this.slot.group.peakMemoryBytes() ?? Number.POSITIVE_INFINITY) > this.execution.limits.memoryBytes * 0.9;
   }
 
   private async outcome(exit: Exit, refusals: number): Promise<StageOutcome> {
-    const { execution, group } = this.prepared;
+    const { execution } = this;
+    const { group } = this.slot;
     const { polled } = this.watch;
     const cpuMs = group.cpuMs() ?? polled.cpuMs;
     const { exitCode, signal } = howItEnded(exit);
@@ -226,12 +234,12 @@ export class RunningExecution {
 
   /** An rlimit keeps no count of its refusals; that all allowed processes were alive at once stands for one. */
   private polledRefusals(): number {
-    const full = this.watch.polled.mostProcesses >= this.prepared.execution.limits.processes;
+    const full = this.watch.polled.mostProcesses >= this.execution.limits.processes;
     return this.heldByKernel().processes === "rlimit" && full ? 1 : 0;
   }
 
   private guarantees(): Guarantees {
-    const isolated = this.prepared.features !== null;
+    const isolated = this.features !== null;
     return {
       sandbox: isolated ? "bubblewrap" : "none",
       networkOff: isolated,

@@ -3,7 +3,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import type { StageExecution } from "../../../core/ports/executor.js";
-import { type CgroupSupport, findCgroups, noCgroups, removeGroups } from "../../sandbox/cgroup.js";
+import { type CgroupSupport, findCgroups, noCgroups } from "../../sandbox/cgroup.js";
 import { assertReachable } from "../../sandbox/identity.js";
 import { assertUsable, kernelCountsInsideNamespaces, probeSandbox, type SandboxReport } from "../../sandbox/probe.js";
 import { ExecutionExistsError, toWire } from "../errors.js";
@@ -15,6 +15,7 @@ import { addressFile, type SupervisorOptions } from "../supervisor-options.js";
 import { RunningExecution } from "./execution.js";
 import { PipePool } from "./pipes.js";
 import { makeRuntimeFolder, type RuntimeFolder, removeRuntimeFolder } from "./runtime-folder.js";
+import { type Slot, Slots } from "./slots.js";
 
 /** The process that owns the executions of one root folder. There is at most one; its lock was taken before. */
 export class Supervisor {
@@ -27,9 +28,9 @@ export class Supervisor {
   private readonly running = new Map<string, RunningExecution>();
   private readonly clients = new Set<Socket>();
   private readonly server: Server;
-  private readonly groupToken = randomBytes(4).toString("hex");
+  private readonly slots: Slots;
   private starting = 0;
-  private started = 0;
+  private ending = false;
   private probe: Promise<SandboxReport> | null = null;
   private idle: NodeJS.Timeout | undefined;
 
@@ -41,6 +42,8 @@ export class Supervisor {
     this.cgroups = options.cgroups ? findCgroups() : noCgroups;
     this.limitProcessesInside = !this.cgroups.processes && kernelCountsInsideNamespaces();
     this.pipes = new PipePool(this.runtime.pipes);
+    const token = randomBytes(8).toString("hex");
+    this.slots = new Slots(this.records, this.cgroups, this.pipes, this.self, token);
     this.server = createServer((socket) => this.accept(socket));
   }
 
@@ -110,39 +113,27 @@ export class Supervisor {
     try {
       const features = execution.sandbox === "none" ? null : await this.sandboxFeatures();
       assertReachable(execution.mounts.map((mount) => mount.source));
-      await this.startPrepared(execution, features);
+      await this.startIn(await this.slots.take(features !== null), execution, features);
     } finally {
       this.starting -= 1;
+      if (execution.sandbox === "bubblewrap") setImmediate(() => this.slots.prepare());
       this.watchIdle();
     }
   }
 
-  private async startPrepared(execution: StageExecution, features: SandboxReport["features"] | null): Promise<void> {
-    this.started += 1;
-    const { memoryBytes, processes } = execution.limits;
-    // Two of the processes in a sandbox are bubblewrap's.
-    const tasks = processes + (features === null ? 0 : 2);
-    const marker = features === null ? `${this.groupToken}-${randomBytes(8).toString("hex")}` : null;
-    const group = this.cgroups.create(`trialist-${this.groupToken}-${this.started}`, { memoryBytes, tasks });
-    try {
-      const claimed = this.records.claim({ id: execution.id, supervisor: this.self, cgroups: group.folders, marker });
-      if (!claimed) throw existsAlready(execution.id);
-    } catch (error) {
-      void removeGroups(group.folders);
-      throw error;
+  private async startIn(slot: Slot, execution: StageExecution, features: SandboxReport["features"] | null): Promise<void> {
+    if (!this.records.claim(slot.draft, execution.id)) {
+      await this.slots.putBack(slot);
+      throw existsAlready(execution.id);
     }
+    const { records, pipes, cgroups, limitProcessesInside } = this;
     try {
-      const { records, pipes, cgroups, limitProcessesInside } = this;
-      const surroundings = { records, pipes, cgroups, limitProcessesInside };
-      const running = await RunningExecution.start({ execution, features, group, marker }, surroundings);
+      const running = new RunningExecution(execution, features, slot, { records, pipes, cgroups, limitProcessesInside });
       this.running.set(execution.id, running);
       running.ended.then(() => this.forgetRunning(execution.id)).catch((error: unknown) => this.die(error));
     } catch (error) {
-      // The id is claimed, so its end must be written: whoever waits for it learns why it never ran.
-      const reason = `its process could not be started: ${error instanceof Error ? error.message : String(error)}`;
-      const none = { head: Buffer.alloc(0), tail: Buffer.alloc(0) };
-      await this.records.writeEnd(execution.id, { gone: reason }, { stdout: none, stderr: none });
-      void removeGroups(group.folders);
+      // The id is claimed; our death makes it `gone`, and whoever waits for it is told.
+      this.die(error);
     }
   }
 
@@ -182,13 +173,17 @@ export class Supervisor {
 
   private watchIdle(): void {
     clearTimeout(this.idle);
-    if (this.clients.size > 0 || this.running.size > 0 || this.starting > 0) return;
-    this.idle = setTimeout(() => this.end(), this.options.idleMs);
+    if (this.ending || this.clients.size > 0 || this.running.size > 0 || this.starting > 0) return;
+    this.idle = setTimeout(() => void this.end(), this.options.idleMs);
   }
 
-  private end(): void {
+  private async end(): Promise<void> {
+    this.ending = true;
+    // From here on nobody can connect; who just did finds the line cut and starts a successor.
     this.server.close();
+    for (const client of this.clients) client.destroy();
     rmSync(join(this.options.root, addressFile), { force: true });
+    await this.slots.end();
     removeRuntimeFolder(this.runtime.path);
     this.onIdle();
   }

@@ -1,62 +1,71 @@
-import { compareValues } from "../../protocol/measurement.js";
-import type { StoredRunEvent } from "../../protocol/events.js";
-import { statusClasses, type TrialStatus } from "../../protocol/status.js";
 import { configurationOf, type RunState, trialOf } from "../../harness/state.js";
+import type { StoredRunEvent } from "../../protocol/events.js";
+import { compareValues, missedGate } from "../../protocol/measurement.js";
+import { statusClasses, type TrialStatus } from "../../protocol/status.js";
 import type { TreeConfiguration } from "./configuration.js";
 
 /**
- * What the tree's policies know, folded from events. A node is an admitted search trial that ended, less excluded ones;
- * a refused proposal is no node. Plain JSON; every event costs the same at any age, except a retraction.
+ * What the tree's policies know, folded from events. A node is a searched trial that ended, less excluded and retracted
+ * ones; a refused proposal is no node. Plain JSON; every event costs the same at any age, except a retraction.
  */
 export interface TreeFold {
   readonly configuration: TreeConfiguration;
   /** Decisions made so far: the index of the next draw. */
   decisions: number;
-  /** Drafts that are nodes or may become one: open calls, open trials, ended ones. */
-  drafts: number;
+  /** Parentless nodes, and how many more open calls and open trials may become. */
+  drafts: { ended: number; open: number };
   nodes: Record<string, TreeNode>;
-  /** Buggy leaves that may be debugged, in arbitrary order, and where each one stands. */
+  /** Buggy leaves that may be debugged, in arbitrary order; a node's `place` says where it stands. */
   debuggable: string[];
-  places: Record<string, number>;
-  /** The best good node by raw value. */
+  /** Good nodes in the order of their ends, and the best of them by raw value. */
+  good: string[];
   best: string | null;
-  /** Open call → its stage and base: what to give back if it brings no trial. */
-  calls: Record<string, { stage: string; base: string }>;
+  /** Open call → what it may become: given back if it brings no trial. */
+  calls: Record<string, Branch>;
 }
 
-export interface TreeNode {
-  stage: string;
-  base: string | null;
+export type TreeStage = "draft" | "debug" | "improve";
+
+interface Branch {
+  readonly stage: TreeStage;
+  /** The node that it grows from; null: from no node. */
+  readonly parent: string | null;
+}
+
+export interface TreeNode extends Branch {
+  /** `idle`: neither improved nor debugged. `open`: not ended, no node yet. */
+  kind: "open" | "good" | "buggy" | "idle";
   /** Consecutive debug edges that end here; 0 off a debug edge. */
-  debugDepth: number;
-  buggy: boolean;
-  /** Open or ended children: a leaf has none. */
+  readonly debugDepth: number;
+  /** Never debugged, whatever its depth. */
+  terminal: boolean;
+  /** Nodes below it, and open calls and trials that may become one: a leaf has none. */
   children: number;
+  /** Index in `debuggable`. */
+  place: number | null;
 }
-
-/** Statuses of a node that a debug step may repair. A missed gate is a valid non-improvement, a cheat is no bug. */
-const buggy: ReadonlySet<TrialStatus> = new Set(["preflight_failed", "inadmissible", "crashed", "no_result", "timed_out", "over_budget", "over_size"]);
 
 export function initialFold(configuration: TreeConfiguration): TreeFold {
-  return { configuration, decisions: 0, drafts: 0, nodes: {}, debuggable: [], places: {}, best: null, calls: {} };
+  return { configuration, decisions: 0, drafts: { ended: 0, open: 0 }, nodes: {}, debuggable: [], good: [], best: null, calls: {} };
 }
 
 export function evolveFold(fold: TreeFold, event: StoredRunEvent, state: RunState): void {
   switch (event.type) {
-    case "call.requested":
+    case "call.requested": {
       fold.decisions += 1;
-      fold.calls[event.data.call] = { stage: String(event.data.move.stage), base: event.data.base };
-      return reserve(fold, String(event.data.move.stage), event.data.base);
+      const branch = branchOf(fold, event.data.move, event.data.base);
+      fold.calls[event.data.call] = branch;
+      return reserve(fold, branch);
+    }
     case "call.answered":
-      // The trial takes over what the call had reserved.
-      delete fold.calls[event.data.call];
-      return;
+      // The trial that is admitted in the same decision takes the place over.
+      return endCall(fold, event.data.call);
     case "call.refused":
     case "call.failed":
-      if (event.data.final) releaseCall(fold, event.data.call);
+      if (event.data.final) endCall(fold, event.data.call);
       return;
     case "trial.admitted":
-      if (event.data.kind === "search") admitNode(fold, event.data.trial, event.data.move.stage, event.data.base);
+      if (event.data.kind === "search") admitNode(fold, event.data.trial, branchOf(fold, event.data.move, event.data.base));
       return;
     case "trial.ended":
       return endNode(fold, event.data.trial, event.data.status, state);
@@ -67,86 +76,111 @@ export function evolveFold(fold: TreeFold, event: StoredRunEvent, state: RunStat
   }
 }
 
-function reserve(fold: TreeFold, stage: string, base: string): void {
-  if (stage === "draft") fold.drafts += 1;
-  const node = fold.nodes[base];
-  if (node === undefined) return;
-  node.children += 1;
-  remove(fold, base);
+/** From a policy's move; what somebody handed in unasked is what its base makes of it. */
+function branchOf(fold: TreeFold, move: Readonly<Record<string, string | number | null>>, base: string | null): Branch {
+  // A base that was retracted meanwhile is still where the candidate came from.
+  if (move.stage === "debug" || move.stage === "improve") return { stage: move.stage, parent: base };
+  const node = base === null ? undefined : fold.nodes[base];
+  if (move.stage === "draft" || node === undefined) return { stage: "draft", parent: null };
+  return { stage: node.kind === "buggy" ? "debug" : "improve", parent: base };
 }
 
-function release(fold: TreeFold, stage: string, base: string): void {
-  if (stage === "draft") fold.drafts -= 1;
-  const node = fold.nodes[base];
-  if (node === undefined) return;
-  node.children -= 1;
-  offer(fold, base);
+function reserve(fold: TreeFold, branch: Branch): void {
+  if (branch.parent === null) fold.drafts.open += 1;
+  else grow(fold, branch.parent, 1);
 }
 
-function releaseCall(fold: TreeFold, call: string): void {
-  const open = fold.calls[call];
-  if (open === undefined) return;
+function release(fold: TreeFold, branch: Branch): void {
+  if (branch.parent === null) fold.drafts.open -= 1;
+  else grow(fold, branch.parent, -1);
+}
+
+function grow(fold: TreeFold, id: string, by: 1 | -1): void {
+  const node = fold.nodes[id];
+  if (node === undefined) return;
+  node.children += by;
+  place(fold, id, node);
+}
+
+function endCall(fold: TreeFold, call: string): void {
+  const branch = fold.calls[call];
+  if (branch === undefined) return;
   delete fold.calls[call];
-  release(fold, open.stage, open.base);
+  release(fold, branch);
 }
 
-function admitNode(fold: TreeFold, trial: string, stage: string | number | null | undefined, base: string | null): void {
-  if (stage === undefined || stage === null) {
-    // Somebody handed it in unasked: it hangs below its base like an improvement.
-    reserve(fold, "improve", base ?? "");
-  }
-  const parent = base === null ? undefined : fold.nodes[base];
-  const debug = stage === "debug" && parent !== undefined;
-  fold.nodes[trial] = { stage: String(stage ?? "improve"), base, debugDepth: debug ? parent.debugDepth + 1 : 0, buggy: false, children: 0 };
+function admitNode(fold: TreeFold, trial: string, branch: Branch): void {
+  const parent = branch.parent === null ? undefined : fold.nodes[branch.parent];
+  const debugDepth = branch.stage === "debug" ? (parent?.debugDepth ?? 0) + 1 : 0;
+  fold.nodes[trial] = { ...branch, kind: "open", debugDepth, terminal: false, children: 0, place: null };
+  reserve(fold, branch);
 }
 
 function endNode(fold: TreeFold, id: string, status: TrialStatus, state: RunState): void {
   const node = fold.nodes[id];
   if (node === undefined) return;
-  if (statusClasses[status] === "excluded") {
-    delete fold.nodes[id];
-    return release(fold, node.stage, node.base ?? "");
+  if (statusClasses[status] === "excluded") return dropNode(fold, id, node);
+  if (node.parent === null) {
+    fold.drafts.open -= 1;
+    fold.drafts.ended += 1;
   }
-  node.buggy = buggy.has(status);
-  if (node.buggy) offer(fold, id);
-  if (statusClasses[status] !== "valid") return;
-  const values = trialOf(state, id).values;
-  const best = fold.best === null ? null : trialOf(state, fold.best).values;
-  if (values !== null && (best === null || compareValues(configurationOf(state).environment, values, best) > 0)) fold.best = id;
+  node.kind = kindOf(state, id, status);
+  node.terminal = fold.configuration.terminal.includes(status);
+  place(fold, id, node);
+  if (node.kind !== "good") return;
+  fold.good.push(id);
+  if (isBetter(state, id, fold.best)) fold.best = id;
 }
 
-/** Puts a buggy leaf among those that may be debugged, if its depth allows it. */
-function offer(fold: TreeFold, id: string): void {
-  const node = fold.nodes[id];
-  if (node === undefined || !node.buggy || node.children > 0 || node.debugDepth > fold.configuration.maxDebugDepth || fold.places[id] !== undefined) return;
-  fold.places[id] = fold.debuggable.length;
-  fold.debuggable.push(id);
+function kindOf(state: RunState, id: string, status: TrialStatus): TreeNode["kind"] {
+  if (statusClasses[status] === "valid") return "good";
+  if (status !== "gate_missed") return "buggy";
+  // A missed gate is a result that does not count, unless the environment calls the gate a rule of validity.
+  return missedGate(configurationOf(state).environment.gates, trialOf(state, id).values ?? {})?.validity === true ? "buggy" : "idle";
 }
 
-function remove(fold: TreeFold, id: string): void {
-  const place = fold.places[id];
-  const last = fold.debuggable.pop();
-  if (place === undefined || last === undefined) {
-    if (last !== undefined) fold.debuggable.push(last);
-    return;
-  }
-  delete fold.places[id];
-  if (last === id) return;
-  fold.debuggable[place] = last;
-  fold.places[last] = place;
+function isBetter(state: RunState, id: string, than: string | null): boolean {
+  if (than === null) return true;
+  return compareValues(configurationOf(state).environment, trialOf(state, id).values ?? {}, trialOf(state, than).values ?? {}) > 0;
 }
 
-/** A retracted node is gone from every choice; the best is looked for anew. */
+/** A retracted node is gone from every choice and every count; the best is looked for anew. */
 function retractNode(fold: TreeFold, id: string, state: RunState): void {
   const node = fold.nodes[id];
   if (node === undefined) return;
-  remove(fold, id);
-  node.buggy = false;
+  dropNode(fold, id, node);
+  if (node.kind !== "good") return;
+  fold.good = fold.good.filter((other) => other !== id);
   if (fold.best !== id) return;
   fold.best = null;
-  for (const trial of Object.values(state.trials)) {
-    if (trial.kind !== "search" || trial.retracted || trial.status === null || statusClasses[trial.status] !== "valid" || trial.values === null) continue;
-    const best = fold.best === null ? null : trialOf(state, fold.best).values;
-    if (best === null || compareValues(configurationOf(state).environment, trial.values, best) > 0) fold.best = trial.id;
+  for (const other of fold.good) if (isBetter(state, other, fold.best)) fold.best = other;
+}
+
+/** As if it had never been there. What grew from it stays. */
+function dropNode(fold: TreeFold, id: string, node: TreeNode): void {
+  delete fold.nodes[id];
+  unplace(fold, node);
+  if (node.parent === null && node.kind !== "open") fold.drafts.ended -= 1;
+  else release(fold, node);
+}
+
+/** Puts a node among those that may be debugged, or takes it out, as its state says. */
+function place(fold: TreeFold, id: string, node: TreeNode): void {
+  const eligible = node.kind === "buggy" && node.children === 0 && !node.terminal && node.debugDepth <= fold.configuration.maxDebugDepth;
+  if (!eligible) return unplace(fold, node);
+  if (node.place !== null) return;
+  node.place = fold.debuggable.length;
+  fold.debuggable.push(id);
+}
+
+/** The last one moves into the gap. */
+function unplace(fold: TreeFold, node: TreeNode): void {
+  if (node.place === null) return;
+  const last = fold.debuggable.pop();
+  const moved = last === undefined ? undefined : fold.nodes[last];
+  if (last !== undefined && moved !== undefined && node.place < fold.debuggable.length) {
+    fold.debuggable[node.place] = last;
+    moved.place = node.place;
   }
+  node.place = null;
 }

@@ -1,0 +1,4 @@
+ALPHA = 0.5
+BETA = 0.5
+GAMMA = 0.5
+DELTA = 0.5

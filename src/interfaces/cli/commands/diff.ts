@@ -1,0 +1,34 @@
+import { inspectRun } from "../../../app/inspect.js";
+import { Project } from "../../../app/project.js";
+import { trialOf } from "../../../core/harness/state.js";
+import { candidateManifest } from "../../../core/protocol/candidate.js";
+import { diffCandidates, diffText } from "../../../research/report/candidate-diff.js";
+import { type CliCommand, exitCodes } from "../command.js";
+
+/** What one candidate changed. */
+export const command: CliCommand = {
+  describe(program) {
+    program
+      .description("Shows what a trial's candidate changed, against the baseline or another trial.")
+      .argument("<run>", "name of the run")
+      .argument("[trial]", "id of a trial (default: the best)")
+      .argument("[against]", "id of another trial", "t0")
+      .addHelpText("after", "\nExample:\n  trialist diff night t7 t3");
+  },
+  async run({ args, folder, terminal }) {
+    const [name = "", given, against = "t0"] = args;
+    const inspected = inspectRun(new Project(folder), name);
+    try {
+      const { state, ledger } = inspected;
+      const blob = (digest: string): Uint8Array => ledger.blob(digest);
+      const manifest = (id: string): ReturnType<typeof candidateManifest.parse> => candidateManifest.parse(JSON.parse(new TextDecoder().decode(blob(trialOf(state, id).candidate.blob))));
+      const trial = given ?? state.leader?.trial ?? "t0";
+      const changes = diffCandidates(manifest(against), manifest(trial), blob);
+      terminal.say(changes.length === 0 ? `${trial} and ${against} hold the same files.` : diffText(changes));
+      terminal.data({ run: name, trial, against, changes });
+      return exitCodes.ok;
+    } finally {
+      inspected.close();
+    }
+  },
+};

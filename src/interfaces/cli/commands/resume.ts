@@ -1,0 +1,27 @@
+import { openHost } from "../../../app/environments.js";
+import { ownRun } from "../../../app/own-run.js";
+import { Project } from "../../../app/project.js";
+import { type CliCommand } from "../command.js";
+import { driveRun } from "../drive.js";
+import { finalAnswer } from "../final-answer.js";
+
+/** Goes on with a run. */
+export const command: CliCommand = {
+  describe(program) {
+    program
+      .description("Goes on with a run that was paused, suspended or killed. What still runs is adopted, what ended is collected.")
+      .argument("<run>", "name of the run")
+      .option("--reason <text>", "why; recorded", "resumed from the command line")
+      .option("--frozen", "go on with the frozen environment although its files changed since", false)
+      .addHelpText("after", "\nExample:\n  trialist resume night");
+  },
+  async run({ args, options, folder, terminal }) {
+    const name = args[0] ?? "";
+    const project = new Project(folder);
+    const owned = await ownRun(project, await openHost(), name, { frozen: options.frozen === true, progress: (line) => terminal.note(line) });
+    owned.runner.command({ type: "resume", reason: String(options.reason) });
+    const code = await driveRun(owned, name, terminal);
+    finalAnswer(project, name, terminal);
+    return code;
+  },
+};
