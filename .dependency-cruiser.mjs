@@ -144,9 +144,9 @@ export default {
       severity: "error",
       comment:
         "A command, route or tool parses, calls one use case and shows the answer; logic in it would be missing from its siblings. " +
-        "Add a function to src/app. Types of the protocol come from src/core.",
+        "Add a function to src/app. Types of the protocol come from src/core; pure renderings of a state from research/report.",
       from: { path: "^src/interfaces/" },
-      to: { path: "^src/research/" },
+      to: { path: "^src/research/", pathNot: "^src/research/report/" },
     },
     // ── held-out data ────────────────────────────────────────────────────────────────────────────────────────────────
     {

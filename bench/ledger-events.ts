@@ -3,15 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NewEvent } from "../src/core/ports/ledger.js";
 
-/** One line of a benchmark's table. */
-export interface BenchResult {
-  readonly name: string;
-  readonly value: number;
-  readonly unit: string;
-  readonly bar: string;
-  readonly met: boolean;
-}
-
 /** Events of the size and shape that trials leave: ten per trial, the largest a stage's outcome. */
 export function eventLike(index: number): NewEvent {
   const trial = `t${Math.floor(index / 10)}`;
@@ -89,19 +80,6 @@ function outcomeLike(index: number): unknown {
     outputs,
     guarantees,
   };
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
-}
-
-export function secondsOf(work: () => void): number {
-  const start = process.hrtime.bigint();
-  work();
-  return Number(process.hrtime.bigint() - start) / 1e9;
 }
 
 const tmpfsType = 0x01021994;

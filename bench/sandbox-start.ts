@@ -7,6 +7,7 @@ import { bubblewrapArguments } from "../src/adapters/sandbox/bubblewrap.js";
 import { giveToSandbox, sandboxUser } from "../src/adapters/sandbox/identity.js";
 import { assertUsable, probeSandbox } from "../src/adapters/sandbox/probe.js";
 import type { StageExecution } from "../src/core/ports/executor.js";
+import { type BenchResult, judged, median, ms } from "./result.js";
 
 const bar = 1.2;
 const rounds = 150;
@@ -52,13 +53,8 @@ function bare(argv: readonly string[]): Promise<number> {
   });
 }
 
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}
-
 /** From asking for a start to knowing the end of `true`, against bubblewrap alone with the same arguments, in turns. */
-export async function sandboxStart(): Promise<{ name: string; value: number; unit: "ratio"; bar: number; met: boolean }> {
+export async function sandboxStart(): Promise<BenchResult[]> {
   const folder = await mkdtemp(join(tmpdir(), "trialist-bench-"));
   const workspace = await mkdtemp(join(tmpdir(), "trialist-bench-workspace-"));
   const report = await probeSandbox();
@@ -84,6 +80,13 @@ export async function sandboxStart(): Promise<{ name: string; value: number; uni
     await rm(workspace, { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });
   }
-  const value = median(ours) / median(theirs);
-  return { name: "sandboxed start against bare bubblewrap", value, unit: "ratio", bar, met: value <= bar };
+  const row = {
+    name: "sandbox-start",
+    value: median(ours) / median(theirs),
+    unit: "× bare bubblewrap",
+    ours: ms(median(ours)),
+    limit: ms(median(theirs)),
+    note: `medians of ${rounds} starts of \`true\` in turns, same arguments`,
+  };
+  return [judged(row, { atMost: bar })];
 }

@@ -24,7 +24,7 @@ runAsMain(import.meta.url, () => {
   const ended = trialist("run", demo.environment, "--name", name, ...chosen, ...process.argv.slice(2));
   if (ended !== 0) process.exit(ended);
   const folder = join(".trialist", "runs", name, "report");
-  const reported = trialist("report", name, "--output", folder);
+  const reported = trialist("report", name, "--out", folder);
   if (reported !== 0) process.exit(reported);
   console.log(`
 The report:           ${join(folder, "report.md")}

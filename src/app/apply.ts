@@ -1,8 +1,8 @@
-import { execa } from "execa";
 import { chmod, lstat, mkdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
+import { execa } from "execa";
 import { trialOf } from "../core/harness/state.js";
-import { candidateManifest, type CandidateManifest } from "../core/protocol/candidate.js";
+import { type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { readOrigin } from "./create-run.js";
@@ -23,12 +23,16 @@ export interface Applied {
 export async function applyCandidate(inspected: InspectedRun, trial: string | null, given: string | null): Promise<Applied> {
   const { state, ledger } = inspected;
   const id = trial ?? state.leader?.trial ?? "t0";
-  const read = (of: string): CandidateManifest => candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trialOf(state, of).candidate.blob))));
-  if (state.trials[id] === undefined) throw new RefusedError({ expected: "a trial of this run", found: id, todo: "`trialist show RUN` lists them." });
+  const read = (of: string): CandidateManifest =>
+    candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trialOf(state, of).candidate.blob))));
+  if (state.trials[id] === undefined)
+    throw new RefusedError({ expected: "a trial of this run", found: id, todo: "`trialist show RUN` lists them." });
   const folder = await surfaceFolder(inspected, given);
   const [baseline, candidate] = [read("t0"), read(id)];
   const removed = baseline.files.filter((file) => !candidate.files.some((each) => each.path === file.path)).map((file) => file.path);
-  const changed = candidate.files.filter((file) => !baseline.files.some((each) => each.path === file.path && each.digest === file.digest && each.executable === file.executable));
+  const changed = candidate.files.filter(
+    (file) => !baseline.files.some((each) => each.path === file.path && each.digest === file.digest && each.executable === file.executable),
+  );
   await refuseForeignWork(folder, [...changed.map((file) => file.path), ...removed], baseline, candidate);
   for (const file of changed) await place(join(folder, file.path), ledger.blob(file.digest), file.executable);
   for (const path of removed) await rm(join(folder, path), { force: true });
@@ -38,37 +42,69 @@ export async function applyCandidate(inspected: InspectedRun, trial: string | nu
 async function surfaceFolder(inspected: InspectedRun, given: string | null): Promise<string> {
   const origin = await readOrigin(inspected.folder);
   const root = given ?? origin?.environmentFolder ?? null;
-  if (root === null) throw new RefusedError({ expected: "to know where the environment lies", found: "an imported run", todo: "Name the folder with --to." });
+  if (root === null)
+    throw new RefusedError({
+      expected: "to know where the environment lies",
+      found: "an imported run",
+      todo: "Name the folder with --to.",
+    });
   const baseline = inspected.state.configuration?.environment.baseline ?? ".";
   return given === null ? resolve(root, baseline) : resolve(given);
 }
 
-async function refuseForeignWork(folder: string, paths: readonly string[], baseline: CandidateManifest, candidate: CandidateManifest): Promise<void> {
+async function refuseForeignWork(
+  folder: string,
+  paths: readonly string[],
+  baseline: CandidateManifest,
+  candidate: CandidateManifest,
+): Promise<void> {
   const root = await realpath(folder).catch(() => null);
-  if (root === null) throw new RefusedError({ expected: "the folder that the candidate goes to", found: "none", where: folder, todo: "Name another one with --to." });
+  if (root === null)
+    throw new RefusedError({
+      expected: "the folder that the candidate goes to",
+      found: "none",
+      where: folder,
+      todo: "Name another one with --to.",
+    });
   for (const path of paths) {
-    const known = [baseline, candidate].flatMap((manifest) => manifest.files.filter((file) => file.path === path).map((file) => file.digest));
+    const known = [baseline, candidate].flatMap((manifest) =>
+      manifest.files.filter((file) => file.path === path).map((file) => file.digest),
+    );
     await refuseForeignFile(root, path, known);
   }
   const dirty = await uncommitted(root, paths);
-  if (dirty.length > 0) throw new RefusedError({ expected: "no uncommitted work in the files that would be written", found: dirty.join(", "), where: folder, todo: "Commit or stash it, then apply again." });
+  if (dirty.length > 0)
+    throw new RefusedError({
+      expected: "no uncommitted work in the files that would be written",
+      found: dirty.join(", "),
+      where: folder,
+      todo: "Commit or stash it, then apply again.",
+    });
 }
 
 async function refuseForeignFile(root: string, path: string, known: readonly string[]): Promise<void> {
   const target = join(root, path);
   const parent = await realpath(dirname(target)).catch(() => null);
-  if (parent !== null && parent !== root && !parent.startsWith(root + sep)) throw new RefusedError({ expected: "a path inside the folder", found: `${path}, which a link leads out of it`, where: root });
+  if (parent !== null && parent !== root && !parent.startsWith(root + sep))
+    throw new RefusedError({ expected: "a path inside the folder", found: `${path}, which a link leads out of it`, where: root });
   const facts = await lstat(target).catch(() => null);
   if (facts === null) return;
   if (!facts.isFile()) throw new RefusedError({ expected: "a regular file", found: `${path}, which is none`, where: root });
   if (known.includes(digestOf(await readFile(target)))) return;
-  throw new RefusedError({ expected: "the file as the run's baseline has it", found: `${path} with other content`, where: root, todo: "Save your change elsewhere or put the baseline back, then apply again." });
+  throw new RefusedError({
+    expected: "the file as the run's baseline has it",
+    found: `${path} with other content`,
+    where: root,
+    todo: "Save your change elsewhere or put the baseline back, then apply again.",
+  });
 }
 
 /** Files among `paths` that git calls changed; none outside a repository. */
 async function uncommitted(folder: string, paths: readonly string[]): Promise<string[]> {
   if (paths.length === 0) return [];
-  const status = await execa("git", ["-C", folder, "status", "--porcelain", "-z", "--untracked-files=no", "--", ...paths], { reject: false });
+  const status = await execa("git", ["-C", folder, "status", "--porcelain", "-z", "--untracked-files=no", "--", ...paths], {
+    reject: false,
+  });
   if (status.failed) return [];
   return status.stdout.split("\0").flatMap((line) => (line.length > 3 ? [line.slice(3)] : []));
 }

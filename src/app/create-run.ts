@@ -44,7 +44,11 @@ export async function createRun(project: Project, host: Host, request: RunReques
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
   if (project.runNames().includes(name)) {
-    throw new RefusedError({ expected: "a name that no run of this project has", found: JSON.stringify(name), todo: `\`trialist resume ${name}\` goes on with that run; choose another --name for a new one.` });
+    throw new RefusedError({
+      expected: "a name that no run of this project has",
+      found: JSON.stringify(name),
+      todo: `\`trialist resume ${name}\` goes on with that run; choose another --name for a new one.`,
+    });
   }
   const configuration = await resolveConfiguration(name, frozen, request);
   const folder = project.runFolder(name);
@@ -53,7 +57,9 @@ export async function createRun(project: Project, host: Host, request: RunReques
     await writeFile(join(folder, originFile), canonicalJson({ environmentFolder: resolve(request.environmentFolder) } satisfies RunOrigin));
     const run = Run.open(ledger, Date.now);
     const store = (candidate: CandidateFiles): ManifestReference => storeCandidate(run, candidate);
-    const references = await Promise.all(loaded.references.map(async (each) => ({ name: each.name, candidate: store(await readCandidate(loaded.folder, each.files)) })));
+    const references = await Promise.all(
+      loaded.references.map(async (each) => ({ name: each.name, candidate: store(await readCandidate(loaded.folder, each.files)) })),
+    );
     run.dispatch({ type: "start", configuration, baseline: store(await readCandidate(loaded.folder, loaded.baseline)), references });
   } finally {
     ledger.close();
@@ -72,7 +78,10 @@ async function resolveConfiguration(run: string, frozen: FrozenEnvironment, requ
     run,
     environment,
     environmentDigest: frozen.digest,
-    organization: { name: request.organization.name, configuration: organizationNamed(request.organization.name).configure(request.organization.configuration) as Record<string, unknown> },
+    organization: {
+      name: request.organization.name,
+      configuration: organizationNamed(request.organization.name).configure(request.organization.configuration) as Record<string, unknown>,
+    },
     researchers: { "*": request.researcher },
     budget: request.budget,
     promotion: { ...environment.promotion, ...request.promotion },
@@ -82,7 +91,13 @@ async function resolveConfiguration(run: string, frozen: FrozenEnvironment, requ
     limits: { callRounds: 3, refusedCalls: 5, attempts: 3, callWallMs: 120_000 },
     // A command researcher uses CPU time and nothing else; its limit is what it can use at worst.
     callReservation: { costUsd: 0, tokens: 0, computeMs: request.budget.computeMs === null ? 0 : 3 * 120_000 },
-    host: { platform: process.platform, cpus: cpus().length, cpuModel: cpus()[0]?.model ?? "unknown", memoryBytes: totalmem(), versions: { trialist: await ownVersion(), node: process.versions.node } },
+    host: {
+      platform: process.platform,
+      cpus: cpus().length,
+      cpuModel: cpus()[0]?.model ?? "unknown",
+      memoryBytes: totalmem(),
+      versions: { trialist: await ownVersion(), node: process.versions.node },
+    },
   };
   return runConfiguration.parse(given);
 }
@@ -102,4 +117,3 @@ export async function readOrigin(runFolder: string): Promise<RunOrigin | null> {
 export function runKey(runFolder: string): string {
   return digestOfValue(resolve(runFolder)).slice(0, 24);
 }
-

@@ -28,7 +28,13 @@ async function python(): Promise<MachineCheck> {
     const found = await findPython(">=3.9");
     return { name: "python", ok: true, required: false, found: `${found.executable} ${found.version}`, mend: "" };
   } catch (error) {
-    return { name: "python", ok: false, required: false, found: error instanceof Error ? error.message : String(error), mend: "Environments with a Python runtime need one: `apt-get install python3 python3-venv`." };
+    return {
+      name: "python",
+      ok: false,
+      required: false,
+      found: error instanceof Error ? error.message : String(error),
+      mend: "Environments with a Python runtime need one: `apt-get install python3 python3-venv`.",
+    };
   }
 }
 
@@ -36,6 +42,12 @@ async function cache(variables: Readonly<Record<string, string | undefined>>): P
   try {
     return { name: "cache folder", ok: true, required: true, found: (await Cache.open(variables)).root, mend: "" };
   } catch (error) {
-    return { name: "cache folder", ok: false, required: true, found: error instanceof Error ? error.message : String(error), mend: "Set TRIALIST_CACHE to a folder that you can write and others can enter." };
+    return {
+      name: "cache folder",
+      ok: false,
+      required: true,
+      found: error instanceof Error ? error.message : String(error),
+      mend: "Set TRIALIST_CACHE to a folder that you can write and others can enter.",
+    };
   }
 }

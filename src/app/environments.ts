@@ -34,7 +34,13 @@ export interface ReadyEnvironment {
 }
 
 /** Builds the runtime and prepares the data, or finds them in the cache. */
-export async function readyEnvironment(host: Host, frozen: FrozenEnvironment, executor: Executor, sandbox: "bubblewrap" | "none", progress: Progress): Promise<ReadyEnvironment> {
+export async function readyEnvironment(
+  host: Host,
+  frozen: FrozenEnvironment,
+  executor: Executor,
+  sandbox: "bubblewrap" | "none",
+  progress: Progress,
+): Promise<ReadyEnvironment> {
   const runtime = await runtimeOf(host, frozen, progress);
   const data = await prepareData(frozen, host.cache, executor, sandbox, progress);
   const { environment } = frozen;
@@ -45,7 +51,11 @@ export async function readyEnvironment(host: Host, frozen: FrozenEnvironment, ex
     contextFolder: frozen.contextFolder,
     data: { public: data.public, inloop: data.inloop },
     runtime,
-    mounts: environment.mounts.map(({ source, target }) => ({ source, target: sandbox === "none" ? source : target, mode: "read-only" as const })),
+    mounts: environment.mounts.map(({ source, target }) => ({
+      source,
+      target: sandbox === "none" ? source : target,
+      mode: "read-only" as const,
+    })),
     scratchFolder: host.cache.folder("scratch", ""),
   };
   return { prepared, data };

@@ -1,5 +1,5 @@
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { isOwned, readOwnerInfo } from "../adapters/ledger/owner.js";
+import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { foldVersion, replay } from "../core/harness/evolve.js";
 import { initialState, type RunState } from "../core/harness/state.js";
 import type { Ledger } from "../core/ports/ledger.js";

@@ -33,7 +33,12 @@ export interface OwnedRun {
  * @throws RunOwnedError when another process has it
  * @throws RefusedError when it is over, or when its environment's files changed
  */
-export async function ownRun(project: Project, host: Host, name: string, options: { readonly frozen: boolean; readonly progress: Progress }): Promise<OwnedRun> {
+export async function ownRun(
+  project: Project,
+  host: Host,
+  name: string,
+  options: { readonly frozen: boolean; readonly progress: Progress },
+): Promise<OwnedRun> {
   const folder = project.existingRun(name);
   const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
   const executor = createLocalExecutor({ root: host.cache.folder("executors", runKey(folder)) });
@@ -51,7 +56,11 @@ export async function ownRun(project: Project, host: Host, name: string, options
 
 function refuseOver(state: RunState, name: string): void {
   if (state.phase !== "finished" && state.phase !== "cancelled") return;
-  throw new RefusedError({ expected: "a run that is not over", found: `${name}, which is ${state.phase}: ${state.reason}`, todo: `\`trialist report ${name}\` shows it; \`trialist run\` starts a new one.` });
+  throw new RefusedError({
+    expected: "a run that is not over",
+    found: `${name}, which is ${state.phase}: ${state.reason}`,
+    todo: `\`trialist report ${name}\` shows it; \`trialist run\` starts a new one.`,
+  });
 }
 
 async function refuseChanged(folder: string, state: RunState, name: string): Promise<void> {

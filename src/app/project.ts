@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { runName } from "../core/protocol/ids.js";
 import { RefusedError } from "../core/protocol/errors.js";
+import { runName } from "../core/protocol/ids.js";
 
 /** Where a project keeps its runs: `.trialist/` in the folder that commands are run in. */
 export class Project {
@@ -18,7 +18,10 @@ export class Project {
   /** Folder of a run that may not exist. @throws RefusedError for a name that is none */
   runFolder(name: string): string {
     if (!runName.safeParse(name).success) {
-      throw new RefusedError({ expected: "a run name of up to 64 letters, digits, dots, dashes and underscores that begins with a letter or digit", found: JSON.stringify(name) });
+      throw new RefusedError({
+        expected: "a run name of up to 64 letters, digits, dots, dashes and underscores that begins with a letter or digit",
+        found: JSON.stringify(name),
+      });
     }
     return join(this.root, "runs", name);
   }
@@ -32,7 +35,8 @@ export class Project {
       expected: "the name of a run of this project",
       found: JSON.stringify(name),
       where: this.root,
-      todo: known.length === 0 ? "There is no run here yet: `trialist run ENVIRONMENT` starts one." : `Known: ${known.slice(-20).join(", ")}.`,
+      todo:
+        known.length === 0 ? "There is no run here yet: `trialist run ENVIRONMENT` starts one." : `Known: ${known.slice(-20).join(", ")}.`,
     });
   }
 

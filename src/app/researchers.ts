@@ -43,7 +43,10 @@ export function assertResearcher(name: string, playbook: Readonly<Record<string,
   if (Object.hasOwn(playbook, name)) return;
   const known = Object.keys(playbook);
   throw new RefusedError({
-    expected: known.length === 0 ? "a researcher as command:LINE, since this environment has no playbook" : `a researcher: ${known.join(", ")}, or command:LINE`,
+    expected:
+      known.length === 0
+        ? "a researcher as command:LINE, since this environment has no playbook"
+        : `a researcher: ${known.join(", ")}, or command:LINE`,
     found: JSON.stringify(name),
     todo: "A command reads one JSON document on standard input and writes one on standard output; `trialist run --help` shows an example.",
   });

@@ -1,7 +1,7 @@
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { verifyLedger } from "../adapters/ledger/verify.js";
-import { decide } from "../core/harness/decide.js";
 import { recordsNeeded } from "../core/harness/decide/adjudicate.js";
+import { decide } from "../core/harness/decide.js";
 import { evolve } from "../core/harness/evolve.js";
 import { initialState, type RunState } from "../core/harness/state.js";
 import type { Ledger } from "../core/ports/ledger.js";
@@ -22,7 +22,10 @@ export interface VerifiedRun {
 /** Recomputes a run: chain, blobs, the shape of every event, the fold, and every verdict from the records that it stands on. */
 export async function verifyRun(project: Project, name: string): Promise<VerifiedRun> {
   const folder = project.existingRun(name);
-  const report = await verifyLedger(folder, { blobFolder: project.blobFolder, checkEvent: (event) => (parseEvent(event).type === event.type ? null : "another type") });
+  const report = await verifyLedger(folder, {
+    blobFolder: project.blobFolder,
+    checkEvent: (event) => (parseEvent(event).type === event.type ? null : "another type"),
+  });
   const known = { events: report.events, blobs: report.blobs.checked, chain: report.chain };
   if (!report.ok) return { ...known, ok: false, problem: report.firstBad?.message ?? "the ledger does not check out" };
   const ledger = openSqliteLedger(folder, { mode: "read", blobFolder: project.blobFolder });
@@ -48,7 +51,11 @@ function refold(ledger: Ledger): string | null {
 
 /** Whether an event is the first that an adjudication appended. */
 function judged(event: StoredRunEvent): boolean {
-  return event.type === "trial.confirmed" || event.type === "trial.provisional" || (event.type === "trial.ended" && event.data.status !== "cancelled" && event.data.status !== "infrastructure_error");
+  return (
+    event.type === "trial.confirmed" ||
+    event.type === "trial.provisional" ||
+    (event.type === "trial.ended" && event.data.status !== "cancelled" && event.data.status !== "infrastructure_error")
+  );
 }
 
 function checkVerdict(state: RunState, events: readonly StoredRunEvent[], index: number, ledger: Ledger): string | null {
@@ -57,7 +64,9 @@ function checkVerdict(state: RunState, events: readonly StoredRunEvent[], index:
   const { trial } = event.data;
   // Within one adjudication several events follow each other; only the first is decided from the state before it.
   if (state.trials[trial]?.pending !== 0 || state.trials[trial]?.phase === "ended" || precededByOwn(events, index, trial)) return null;
-  const records = new Map(recordsNeeded(state, trial).map((each) => [each.blob, JSON.parse(new TextDecoder().decode(ledger.blob(each.blob))) as RecordSet]));
+  const records = new Map(
+    recordsNeeded(state, trial).map((each) => [each.blob, JSON.parse(new TextDecoder().decode(ledger.blob(each.blob))) as RecordSet]),
+  );
   const again = decide(state, { at: event.at, type: "adjudicate", trial, records }).events;
   const recorded = events.slice(index, index + again.length).map(({ type, data }) => ({ type, data }));
   if (canonicalJson(again) === canonicalJson(recorded)) return null;

@@ -61,8 +61,8 @@ class FlchainEvaluator(unittest.TestCase):
         self.refused(GOOD.replace("d,1,0,0\n", ""), "1 of 4 test ids are missing, first 'd'")
         self.refused(GOOD + "e,1,0,0\n", "1 ids are not test ids, first 'e'")
         self.refused(GOOD + "a,1,0,0\n", "line 6 gives the id 'a' a second time")
-        self.refused(GOOD.replace("d,", "D,"), "missing")
-        self.refused(GOOD.replace("d,", " d,"), "missing")
+        self.refused(GOOD.replace("\nd,", "\nD,"), "missing")
+        self.refused(GOOD.replace("\nd,", "\n d,"), "missing")
 
     def test_refuses_wrong_numbers(self):
         for cell in ("nan", "NaN", "inf", "-inf", "Infinity", "1_0", "１", "٣", "0x1", "", " 1", "1 ", "abc", "True", "1,0", "0.5.5", "e5", "1e", "--1",

@@ -58,6 +58,14 @@ def paired(operation, a, b):
     return f"{operation}({a}, {b})"
 
 
+def wiser(generator, feature):
+    """Follow-up may be 0 days; whoever read that mostly does not divide by it."""
+    operation, arguments = parse(feature)
+    if operation == "ratio" and arguments[1] == "follow_up_years" and generator.random() < 0.9:
+        return f"ratio({arguments[1]}, {arguments[0]})"
+    return feature
+
+
 def draw_single(generator):
     operation = generator.choice(["log", "square", "rank", "bins", "missing"])
     if operation == "missing":
@@ -72,7 +80,7 @@ def draw_features(generator, low, high):
     """Several different derived columns."""
     wanted, drawn = generator.randint(low, high), []
     while len(drawn) < wanted:
-        feature = draw_feature(generator)
+        feature = wiser(generator, draw_feature(generator))
         if feature not in drawn:
             drawn.append(feature)
     return drawn

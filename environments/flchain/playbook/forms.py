@@ -25,18 +25,18 @@ FORMS = {
     "lightgbm_silence": {"constructor": Form(14, "verbosity"), "fit_argument": Form(1, "verbose")},
     "xgboost_stopping": {"constructor": Form(4, "early_stopping_rounds"), "fit_argument": Form(2, "early_stopping_rounds")},
     "xgboost_labels": {"codes": Form(12), "names": Form(1)},
-    "one_hot": {"dummies": Form(4), "sparse_output": Form(5, "sparse_output"), "sparse": Form(2, "sparse")},
+    "one_hot": {"dummies": Form(4), "sparse_output": Form(5, "sparse_output"), "sparse": Form(1, "sparse")},
     "logistic": {"plain": Form(12), "multinomial": Form(1, "multi_class"), "no_penalty": Form(1, "penalty")},
     "forest_columns": {"sqrt": Form(14), "auto": Form(1, "max_features")},
     "hist_rounds": {"max_iter": Form(10, "max_iter"), "n_estimators": Form(1, "n_estimators")},
     "calibrated": {"estimator": Form(4, "estimator"), "base_estimator": Form(2, "base_estimator")},
     "folds": {"shuffled": Form(16), "unshuffled": Form(1, "random_state")},
-    "sex_column": {"comparison": Form(12), "category_codes": Form(6), "object_dtype": Form(1)},
+    "sex_column": {"comparison": Form(16), "category_codes": Form(8), "object_dtype": Form(1)},
     "column_names": {"file": Form(35), "dotted": Form(1)},
-    "bins": {"drop": Form(4), "plain": Form(2), "digitize": Form(2)},
+    "bins": {"drop": Form(5), "plain": Form(1), "digitize": Form(2)},
     "float_type": {"float": Form(40), "np_float": Form(1, "float")},
     "log_loss": {"plain": Form(14), "eps": Form(1, "eps")},
-    "submission": {"plain": Form(35), "with_index": Form(1), "two_decimals": Form(1)},
+    "submission": {"plain": Form(50), "with_index": Form(1), "two_decimals": Form(1)},
 }
 
 

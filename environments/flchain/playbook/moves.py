@@ -34,6 +34,16 @@ def swap_features(recipe, generator):
     return f"replace a derived column or two by {listed(fresh)}" if fresh else None
 
 
+def select_features(recipe, generator):
+    """Cross-validation inside the program decides; what it decided is not known here, so candidates only add up."""
+    known = recipe["features"] + recipe["candidates"]
+    fresh = [feature for feature in draw_features(generator, 6, 10) if feature not in known]
+    if not fresh or len(recipe["candidates"]) > 8:
+        return None
+    recipe["candidates"] += fresh
+    return f"let cross-validation choose among the derived columns {listed(fresh)}"
+
+
 def change_encoding(recipe, generator):
     recipe["encoding"] = generator.choice([encoding for encoding in ENCODINGS if encoding != recipe["encoding"]])
     how = {"codes": "plain codes", "one_hot": "one column per value", "target": "the outcome's smoothed mean"}[recipe["encoding"]]
@@ -196,6 +206,7 @@ MOVES = {
     "Add features": add_features,
     "Drop features": drop_features,
     "Swap features": swap_features,
+    "Select features": select_features,
     "Encode": change_encoding,
     "Fill gaps": change_missing,
     "Adjust settings": change_settings,
@@ -238,6 +249,8 @@ def describe(recipe):
     parts = [f"{models}{', ' + combined(recipe) if len(recipe['models']) > 1 else ''}"]
     if recipe["features"]:
         parts.append(f"with {listed(recipe['features'])}")
+    if recipe["candidates"]:
+        parts.append(f"cross-validation choosing among {listed(recipe['candidates'])}")
     if recipe["target"] == "two_step":
         parts.append("death first, its cause second")
     if recipe["calibration"] is not None:

@@ -34,6 +34,7 @@ def draw_recipe(generator, kinds, derived=(0, 4)):
     """A whole recipe around models of these families, with so many derived columns."""
     recipe = {
         "features": draw_features(generator, *derived),
+        "candidates": [],
         "encoding": pick(generator, ENCODINGS),
         "missing": pick(generator, MISSING),
         "models": [draw_model(generator, kind) for kind in kinds],
@@ -48,10 +49,15 @@ def draw_recipe(generator, kinds, derived=(0, 4)):
     return settle(recipe, generator)
 
 
-def needs_folds(recipe):
-    """Whether the program predicts its training rows out of fold."""
+def needs_parts(recipe):
+    """Whether the combination, the calibration or the final models are made of out-of-fold predictions."""
     combined = len(recipe["models"]) > 1 and recipe["combination"] != "mean"
-    return combined or recipe["calibration"] is not None or recipe["refit"] == "fold_models" or recipe["tuning"] is not None
+    return combined or recipe["calibration"] is not None or recipe["refit"] == "fold_models"
+
+
+def needs_folds(recipe):
+    """Whether the program splits its training rows at all."""
+    return needs_parts(recipe) or recipe["tuning"] is not None or bool(recipe["candidates"])
 
 
 def needed_tasks(recipe):
@@ -61,11 +67,11 @@ def needed_tasks(recipe):
         tasks += tasks_of(model)
     if recipe["encoding"] == "one_hot":
         tasks += ["one_hot"]
-    if any(parse(feature)[0] == "bins" for feature in recipe["features"]):
+    if any(parse(feature)[0] == "bins" for feature in recipe["features"] + recipe["candidates"]):
         tasks.append("bins")
     if needs_folds(recipe):
         tasks.append("folds")
-    if recipe["tuning"] is not None:
+    if recipe["tuning"] is not None or recipe["candidates"]:
         tasks.append("log_loss")
     if recipe["combination"] == "stack" and len(recipe["models"]) > 1 or recipe["calibration"] == "vector":
         tasks.append("logistic")
@@ -89,11 +95,12 @@ def settle(recipe, generator):
 def seconds(recipe):
     """A rough guess of the program's time on one slow core."""
     once = {model["kind"]: fit_seconds(model) for model in recipe["models"]}
-    total = sum(once.values()) * recipe["seeds"] * (FOLDS - 1 if needs_folds(recipe) else 0)
+    total = sum(once.values()) * recipe["seeds"] * (FOLDS - 1 if needs_parts(recipe) else 0)
     if recipe["refit"] == "all_rows":
         total += sum(once.values()) * recipe["seeds"]
     if recipe["tuning"] is not None:
         total += once[recipe["tuning"]["kind"]] * 2 * (recipe["tuning"]["draws"] + 1)
+    total += 0.25 * len(recipe["candidates"])
     # The second of the two steps fits only the few who died.
     return total * (1.3 if recipe["target"] == "two_step" else 1)
 
@@ -105,10 +112,12 @@ def cheaper(recipe):
         recipe["seeds"] -= 1
     elif tuning is not None and tuning["draws"] > 4:
         tuning["draws"] -= 2
-    elif needs_folds(recipe) and recipe["refit"] == "fold_models":
+    elif recipe["refit"] == "fold_models":
         recipe["refit"] = "all_rows"
     elif tuning is not None:
         recipe["tuning"] = None
+    elif len(recipe["candidates"]) > 4:
+        recipe["candidates"] = recipe["candidates"][:-2]
     elif len(recipe["models"]) > 1:
         recipe["models"].remove(max(recipe["models"], key=fit_seconds))
         recipe["combination"] = recipe["combination"] if len(recipe["models"]) > 1 else "mean"
@@ -156,7 +165,7 @@ def is_recipe(value):
     """Whether somebody's RECIPE is one of ours, as far as moves rely on it."""
     try:
         models_known = all(set(model["settings"]) == set(SPACES[model["kind"]]) for model in value["models"])
-        features_known = all(parse(feature) for feature in value["features"])
+        features_known = all(parse(feature) for feature in value["features"] + value["candidates"])
         forms_known = all(form in FORMS[task] for task, form in value["forms"].items())
         tuning = value["tuning"]
         tuning_known = tuning is None or (tuning["kind"] in SPACES and int(tuning["draws"]) > 0 and set(tuning["parameters"]) <= set(SPACES[tuning["kind"]]))

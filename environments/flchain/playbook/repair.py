@@ -53,6 +53,12 @@ def other_way(recipe, tasks, generator):
     return None
 
 
+def leave_out(recipe, culprits):
+    """Takes derived columns out, wherever they are used."""
+    for part in ("features", "candidates"):
+        recipe[part] = [feature for feature in recipe[part] if feature not in culprits]
+
+
 def too_slow(recipe, failure, generator):
     if failure.status not in ("timed_out", "over_budget") and failure.kind != "MemoryError":
         return None
@@ -96,8 +102,8 @@ def missing_values(recipe, failure, generator):
 def infinite_values(recipe, failure, generator):
     if "infinity" not in failure.text and "inf" not in re.findall(r"\w+", failure.message):
         return None
-    culprits = [feature for feature in recipe["features"] if parse(feature)[0] in ("ratio", "log")]
-    recipe["features"] = [feature for feature in recipe["features"] if feature not in culprits]
+    culprits = [feature for feature in recipe["features"] + recipe["candidates"] if parse(feature)[0] in ("ratio", "log")]
+    leave_out(recipe, culprits)
     return "Some values are infinite: leave out the ratios and logarithms" if culprits else None
 
 
@@ -114,8 +120,8 @@ def unknown_column(recipe, failure, generator):
     if re.search(r"\w+\.\w+", failure.message):
         task = other_way(recipe, ["column_names"], generator)
         return "A column has another name in the files: spell it as they do" if task else None
-    named = [feature for feature in recipe["features"] if any(column in failure.message for column in columns_of(feature))]
-    recipe["features"] = [feature for feature in recipe["features"] if feature not in named]
+    named = [feature for feature in recipe["features"] + recipe["candidates"] if any(column in failure.message for column in columns_of(feature))]
+    leave_out(recipe, named)
     return "A column is not there: leave out what is derived from it" if named else None
 
 
@@ -137,7 +143,7 @@ def bin_edges(recipe, failure, generator):
     if "Bin edges must be unique" not in failure.message:
         return None
     if generator.random() < 0.5:
-        recipe["features"] = [feature for feature in recipe["features"] if parse(feature)[0] != "bins"]
+        leave_out(recipe, [feature for feature in recipe["features"] + recipe["candidates"] if parse(feature)[0] == "bins"])
         return "Bin edges coincide: do without bins"
     task = other_way(recipe, ["bins"], generator)
     return "Bin edges coincide: cut in another way" if task else None
@@ -147,9 +153,10 @@ def not_installed(recipe, failure, generator):
     match = re.search(r"No module named '(\w+)'|cannot import name '(\w+)'", failure.message)
     if match is None:
         return None
-    gone = [model for model in recipe["models"] if MODULES.get(model["kind"]) in match.groups()]
+    name = match[1] or match[2]
+    gone = [model for model in recipe["models"] if MODULES.get(model["kind"]) == name]
     recipe["models"] = [model for model in recipe["models"] if model not in gone] or [draw_model(generator, "hist_gradient")]
-    return f"{match[1] or match[2]} is not there: go without" if gone else None
+    return f"{name} is not there: go without" if gone else None
 
 
 def refused_submission(recipe, failure, generator):
@@ -165,8 +172,8 @@ def failing_model(recipe, failure, generator):
     if len(recipe["models"]) > 1:
         recipe["models"].remove(named[0] if named else max(recipe["models"], key=fit_seconds))
         return f"{failure.kind or failure.status} is not clear to me: try without one of the models"
-    if recipe["features"]:
-        recipe["features"] = draw_features(generator, 0, 1)
+    if recipe["features"] or recipe["candidates"]:
+        recipe["features"], recipe["candidates"] = draw_features(generator, 0, 1), []
         return f"{failure.kind or failure.status} is not clear to me: try with other derived columns"
     return None
 

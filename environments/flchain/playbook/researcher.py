@@ -16,7 +16,7 @@ from render import render
 from repair import Failure, patch, repair
 
 #: How readily each kind of move comes to mind before anything was learnt. Not listed: 1.
-PRIOR = {"Add features": 4, "Add model": 3, "Learn slower": 2, "Adjust settings": 3, "Simplify": 2, "Tune": 2, "Average seeds": 2}
+PRIOR = {"Add features": 3, "Select features": 5, "Add model": 4, "Learn slower": 2, "Adjust settings": 3, "Simplify": 2, "Tune": 2, "Average seeds": 2}
 #: Families that are strong on tables are drafted more often.
 FAMILY_PRIOR = {**{kind: 1 for kind in SPACES}, **{kind: 3 for kind in BOOSTERS}, **{kind: 2 for kind in FORESTS}}
 ATTEMPTS = 40
@@ -35,9 +35,10 @@ def draft(view, question, generator):
     kinds = [pick(generator, weights)]
     if generator.random() < 0.3:
         kinds.append(pick(generator, {kind: weight for kind, weight in weights.items() if kind not in kinds}))
-    recipe = draw_recipe(generator, kinds, derived=(2, 7))
-    if generator.random() < 0.2:
-        recipe = (make("Tune", recipe, generator) or (recipe, ""))[0]
+    recipe = draw_recipe(generator, kinds, derived=(1, 4))
+    for name, share in (("Select features", 0.5), ("Tune", 0.2)):
+        if generator.random() < share:
+            recipe = (make(name, recipe, generator) or (recipe, ""))[0]
     hypothesis = f"Draft: {describe(recipe)}."
     return render(recipe, hypothesis), hypothesis, paid(view.get("memory", [])).get("Draft")
 

@@ -1,12 +1,16 @@
-import { mkdir, stat } from "node:fs/promises";
+import { access, chmod, constants, mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { TrialistError } from "../../core/protocol/errors.js";
+import { assertReachable } from "../sandbox/identity.js";
 
 /** The cache folder cannot be used. */
 export class CacheUnusableError extends TrialistError {
   readonly kind = "infrastructure";
 }
+
+const kinds = ["environments", "runtimes", "data", "scratch", "executors"] as const;
+type CacheKind = (typeof kinds)[number];
 
 /**
  * What can be made again: frozen packs, runtimes, prepared data, scratch. `TRIALIST_CACHE`, else `/var/cache/trialist`
@@ -15,34 +19,51 @@ export class CacheUnusableError extends TrialistError {
 export class Cache {
   private constructor(readonly root: string) {}
 
-  /** @throws CacheUnusableError when stages, which run as an unprivileged user under root, could not reach it */
+  /** @throws CacheUnusableError when it cannot be written, or when stages, which run as an unprivileged user under root, could not reach it */
   static async open(environment: Readonly<Record<string, string | undefined>>): Promise<Cache> {
-    const root = resolve(environment.TRIALIST_CACHE ?? defaultFolder(environment));
-    await mkdir(root, { recursive: true, mode: 0o755 });
-    for (const name of ["environments", "runtimes", "data", "scratch", "executors"]) await mkdir(join(root, name), { recursive: true, mode: 0o755 });
-    if (process.getuid?.() === 0) await assertTraversable(root);
+    const root = chosenFolder(environment);
+    try {
+      for (const kind of kinds) await makeOpenFolder(join(root, kind));
+      await access(root, constants.W_OK | constants.X_OK);
+    } catch (cause) {
+      throw unusable(root, (cause as Error).message, cause);
+    }
+    try {
+      assertReachable([join(root, "scratch")]);
+    } catch (cause) {
+      throw unusable(root, cause instanceof TrialistError ? cause.facts.found : String(cause), cause);
+    }
     return new Cache(root);
   }
 
-  folder(kind: "environments" | "runtimes" | "data" | "scratch" | "executors", name: string): string {
+  folder(kind: CacheKind, name: string): string {
     return join(this.root, kind, name);
   }
 }
 
-function defaultFolder(environment: Readonly<Record<string, string | undefined>>): string {
-  if (process.getuid?.() === 0) return "/var/cache/trialist";
-  return join(environment.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "trialist");
+/** Makes a folder, and those on the way to it, that every user can pass through whatever our umask is. */
+export async function makeOpenFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true });
+  if (first === undefined) return;
+  for (let made = path; made.length >= first.length; made = dirname(made)) await chmod(made, 0o755);
 }
 
-async function assertTraversable(folder: string): Promise<void> {
-  for (let path = folder; path !== dirname(path); path = dirname(path)) {
-    if (((await stat(path)).mode & 0o001) === 0) {
-      throw new CacheUnusableError({
-        expected: "a cache folder that every user can pass through, since under root stages run as an unprivileged user",
-        found: `${path}, which others cannot enter`,
-        where: folder,
-        todo: "Set TRIALIST_CACHE to a folder such as /var/cache/trialist.",
-      });
-    }
-  }
+function chosenFolder(environment: Readonly<Record<string, string | undefined>>): string {
+  if (environment["TRIALIST_CACHE"]) return resolve(environment["TRIALIST_CACHE"]);
+  if (process.getuid?.() === 0) return "/var/cache/trialist";
+  const home = environment["XDG_CACHE_HOME"];
+  // The specification says that a relative path there is to be ignored.
+  return join(home?.startsWith("/") ? home : join(homedir(), ".cache"), "trialist");
+}
+
+function unusable(root: string, found: string, cause: unknown): CacheUnusableError {
+  return new CacheUnusableError(
+    {
+      expected: "a cache folder that can be written, and that the user of sandboxed stages can pass through",
+      found,
+      where: root,
+      todo: "Set TRIALIST_CACHE to a folder such as /var/cache/trialist, outside every private home folder.",
+    },
+    { cause },
+  );
 }

@@ -1,131 +1,326 @@
 import { z } from "zod";
 import { trustLevels } from "../../core/protocol/environment.js";
-import { duration, size } from "./units.js";
+import { globFault, pathFault } from "./globs.js";
+import { patternFault } from "./metric-pattern.js";
+import { isVersionRequirement } from "./python-versions.js";
+import { type Quantity, readDuration, readSize } from "./units.js";
 
 /**
- * `environment.yaml`: this schema is its documentation. Every object is strict; a key that nobody knows is refused, as
- * a typing error in a limit would otherwise be a missing limit.
+ * The YAML form of an environment: what a person writes into `environment.yaml`. This schema with its comments is the
+ * documentation of the file. Defaults are filled in by `resolve.ts`, which makes the frozen form of `core/protocol`.
+ *
+ * Every object is strict: a typing error in a limit would otherwise be a missing limit. Messages in this file complete
+ * the words "expected: …".
  */
 
-const globs = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]).transform((given) => (typeof given === "string" ? [given] : given));
+/** Limits of a stage that does not name them. CPU time: wall × cpus, rounded up to whole slots. */
+export const defaultLimits = {
+  wallMs: 600_000,
+  memoryBytes: 4 * 2 ** 30,
+  cpus: 1,
+  processes: 256,
+  diskBytes: 2 ** 30,
+  outputBytes: 64 * 2 ** 20,
+} as const;
 
-const limits = z
-  .strictObject({
-    /** Wall clock of one process; default 10 min. */
-    wall: duration.default(600_000),
-    /** CPU time of the whole tree; default: wall × cpus. */
-    cpu: duration.optional(),
-    /** Resident memory of the tree; default 4 GiB. */
-    memory: size.default(4 * 2 ** 30),
-    /** CPU slots, and threads that numeric libraries are told to use; default 1. */
-    cpus: z.number().positive().max(1024).default(1),
-    /** Processes and threads alive at once; default 256. */
-    processes: z.number().int().positive().default(256),
-    /** Bytes written to the workspace, the output folder and /tmp; default 1 GiB. */
-    disk: size.default(2 ** 30),
-    /** Bytes printed; default 64 MiB. */
-    output: size.default(64 * 2 ** 20),
-  })
-  .prefault({});
+const defaultSurfaceBytes = 2 ** 20;
+export const defaultNoise = { calibrate: 5, remeasureEvery: 10 } as const;
+export const defaultPromotion = { rule: "confirmed", confirmations: 2, level: 0.05, minimumGain: null } as const;
 
-const secretLike = /key|token|secret|passw|credential|auth|cookie|private/i;
+/** Names of host variables that are never let through to a stage. */
+const secretName = /KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|BEARER|SIGNATURE|DSN|_PAT$|^PAT_/i;
 
-const variableName = z
+function refuse(context: z.RefinementCtx, expected: string, todo: string): void {
+  context.addIssue({ code: "custom", message: expected, params: { todo } });
+}
+
+function quantity(reader: (input: string | number) => Quantity, expected: string) {
+  return z.union([z.string(), z.number()], { error: expected }).transform((input, context) => {
+    const reading = reader(input);
+    if (reading.ok) return reading.value;
+    refuse(context, reading.expected, reading.todo);
+    return z.NEVER;
+  });
+}
+
+/** "500 ms", "10 s", "10 min", "2 h"; a bare number is refused. */
+const duration = quantity(readDuration, "a duration with its unit, such as 10 s");
+/** "512 KiB", "1 MiB" = 2^20, "16 MB" = 16 × 10^6; a bare number is refused. */
+const size = quantity(readSize, "a size with its unit, such as 1 MiB");
+
+/** A key that a later version will know. Refusing it is honest; ignoring it would change what is measured. */
+function notYet(what: string) {
+  return z
+    .unknown()
+    .superRefine((_, context) =>
+      refuse(
+        context,
+        `no such key: ${what} is not supported yet by this version of trialist`,
+        "remove the key, or use a version that has it",
+      ),
+    )
+    .optional();
+}
+
+function checked(fault: (text: string) => string | null, expected: string, todo: string) {
+  return z.string().superRefine((text, context) => {
+    const reason = fault(text);
+    if (reason !== null) refuse(context, expected, `${reason}; ${todo}`);
+  });
+}
+
+/** A path relative to the folder of environment.yaml. */
+const packPath = checked(pathFault, "a path inside this folder", "name a file or folder below environment.yaml");
+const glob = checked(globFault, "a glob that stays inside the folder", "write it relative to the folder, without `..`");
+
+const absolutePath = z.string().regex(/^\/(?!.*(^|\/)\.\.(\/|$))[^\n\r]*$/, "an absolute path without `..`");
+const name = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/i, "a name of letters, digits, `.`, `_`, `-`, at most 64");
+const playbookName = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/, "a name of lower-case letters, digits and `-`, starting with a letter");
+const stageName = z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/, "a name of lower-case letters, digits, `_`, `-`, starting with a letter");
+const metricName = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
-  .refine((name) => !secretLike.test(name), { error: "a variable whose name looks like a secret is never let through to a candidate" });
+  .regex(/^[A-Za-z][A-Za-z0-9_.@-]{0,59}$/, "a name of letters, digits, `_`, `.`, `@`, `-`, starting with a letter");
+
+const limits = z.strictObject({
+  /** Wall-clock time; the end is `timed_out`. Default 10 min. */
+  wall: duration.optional(),
+  /** CPU time of all the stage's processes together. Default: wall × cpus. */
+  cpu: duration.optional(),
+  /** Resident memory of the whole tree. Default 4 GiB. */
+  memory: size.optional(),
+  /** CPU slots taken, and the number of threads that numerical libraries start. Default 1. */
+  cpus: z.number().positive().max(4096).optional(),
+  /** Processes and threads at one time. Default 256. */
+  processes: z.number().int().positive().max(1_000_000).optional(),
+  /** Bytes written to the workspace, the output folder and the temporary folder. Default 1 GiB. */
+  disk: size.optional(),
+  /** Bytes printed. Default 64 MiB. */
+  output: size.optional(),
+  gpus: notYet("`gpus`"),
+});
+
+const passedName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "the name of an environment variable")
+  .superRefine((variable, context) => {
+    if (!secretName.test(variable)) return;
+    refuse(
+      context,
+      "a variable whose name does not look like a secret's",
+      "candidates run code that nobody has read: keep secrets out of stages",
+    );
+  });
+
+const trust = z.enum(trustLevels).superRefine((level, context) => {
+  if (level !== "trainer" && level !== "interactive") return;
+  refuse(
+    context,
+    `candidate, evaluator or held-out: \`${level}\` is not supported yet by this version of trialist`,
+    "use one of the three",
+  );
+});
 
 const stage = z.strictObject({
-  name: z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/, "expected a name of lower-case letters, digits, - and _, beginning with a letter"),
-  trust: z.enum(trustLevels).default("candidate"),
-  /** Shell command; `{seed}`, `{data}`, `{output}` are filled in. */
-  run: z.string().min(1),
+  name: stageName,
+  /** candidate: untrusted code. evaluator: trusted, sees labels. held-out: an evaluator that only the operator starts. */
+  trust: trust.default("candidate"),
+  /** Shell command; `{seed}`, `{data}`, `{output}` are replaced. */
+  run: z.string().min(1, "a shell command").max(4000, "a shell command of at most 4000 characters"),
+  /** Default: held-out for that trust, in-loop for the last evaluator that has none, else nothing is measured. */
   purpose: z.enum(["online", "in-loop", "held-out"]).optional(),
-  /** A failure is `preflight_failed`; default: whether the stage's name is preflight. */
+  /** Its failure is `preflight_failed`. Default: true for a candidate's stage that is called preflight. */
   preflight: z.boolean().optional(),
-  /** Globs below the output folder; each must match a regular file at the end. */
-  outputs: z.array(z.string().min(1)).default([]),
-  limits,
-  /** Alone on the machine: for wall-clock metrics. */
-  exclusive: z.boolean().default(false),
-  /** Cold processes per measurement, each on its own sub-seed. */
-  repeats: z.number().int().min(1).max(1000).default(1),
-  env: z.strictObject({ pass: z.array(variableName).default([]) }).prefault({}),
+  /** Files or globs below the output folder that must exist at the end; evaluators read copies of them. */
+  outputs: z.array(glob).optional(),
+  limits: limits.optional(),
+  /** Runs alone on the machine; wall-clock metrics need it. */
+  exclusive: z.boolean().optional(),
+  /** Cold processes per attempt, each with its own sub-seed. Default 1. */
+  repeats: z.number().int().min(1).max(1000).optional(),
+  /** Variables of the host that are let through. */
+  env: z.strictObject({ pass: z.array(passedName) }).optional(),
+  worker: z.literal("fresh", { error: "fresh: warm workers are not supported yet by this version of trialist" }).optional(),
+  per_checkpoint: notYet("`per_checkpoint`"),
+  hosted: notYet("`hosted`"),
+  capabilities: notYet("`capabilities`"),
 });
 
-const metricSource = z.union([
-  z.literal("measurement").transform(() => ({ kind: "measurement" as const })),
-  z.strictObject({ wall: z.string() }).transform(({ wall }) => ({ kind: "wall" as const, stage: wall })),
-  z
-    .strictObject({ stdout: z.string().min(1).max(500), stage: z.string().optional() })
-    .transform(({ stdout, stage: of }) => ({ kind: "stdout" as const, pattern: stdout, stage: of })),
-]);
+const pattern = checked(patternFault, "a regular expression whose first group is the number", 'try "score[=: ]+([-+0-9.e]+)"');
 
 const metric = z.strictObject({
-  name: z.string().regex(/^[A-Za-z][A-Za-z0-9_.@-]{0,59}$/),
+  name: metricName,
   direction: z.enum(["minimize", "maximize"]),
-  from: metricSource.default({ kind: "measurement" }),
+  /**
+   * Where the value comes from. `measurement` (default): the evaluator's file. `{ wall: STAGE }`: seconds around that
+   * stage's process. `{ stdout: REGEX, stage: STAGE }`: the candidate's own words, marked *self-reported* for ever; the
+   * stage defaults to the last candidate stage, and the pattern is matched line by line, the last match counts.
+   */
+  from: z
+    .union(
+      [z.literal("measurement"), z.strictObject({ wall: z.string() }), z.strictObject({ stdout: pattern, stage: z.string().optional() })],
+      { error: "measurement, { wall: STAGE } or { stdout: REGEX, stage: STAGE }" },
+    )
+    .optional(),
 });
 
-const gate = z.union([
-  z.strictObject({ metric: z.string(), at_least: z.number().optional(), at_most: z.number().optional(), validity: z.boolean().default(false) }),
-  z.strictObject({ artifact: z.string(), at_most: size }),
-]);
+const gate = z
+  .strictObject({
+    /** A metric's name, with at_least, at_most or both. */
+    metric: z.string().optional(),
+    /** Or a declared output, with at_most as a size. */
+    artifact: glob.optional(),
+    at_least: z.number().optional(),
+    at_most: z.union([z.number(), z.string()], { error: "a number for a metric, a size such as 16 MB for an artifact" }).optional(),
+    /** A miss makes the trial invalid (a format rule) instead of a valid result that is not legal. */
+    validity: z.boolean().optional(),
+  })
+  .transform((form, context) => {
+    if ((form.metric === undefined) === (form.artifact === undefined)) {
+      refuse(context, "either `metric` or `artifact`", "write { metric: NAME, at_least: 0.5 } or { artifact: FILE, at_most: 16 MB }");
+      return z.NEVER;
+    }
+    return form.metric !== undefined ? metricGate(form, form.metric, context) : artifactGate(form, form.artifact as string, context);
+  });
+
+interface GateForm {
+  readonly at_least?: number | undefined;
+  readonly at_most?: number | string | undefined;
+  readonly validity?: boolean | undefined;
+}
+
+function metricGate(form: GateForm, metric: string, context: z.RefinementCtx) {
+  const { at_least: least, at_most: most } = form;
+  if (typeof most === "string" || (least === undefined && most === undefined)) {
+    refuse(context, "a bound for the metric", "write at_least or at_most with a plain number");
+    return z.NEVER;
+  }
+  return { kind: "metric" as const, metric, atLeast: least ?? null, atMost: most ?? null, validity: form.validity ?? false };
+}
+
+function artifactGate(form: GateForm, artifact: string, context: z.RefinementCtx) {
+  const reading = form.at_most === undefined ? null : readSize(form.at_most);
+  if (reading === null || form.at_least !== undefined || form.validity !== undefined) {
+    refuse(context, "`at_most` with a size, and nothing else beside `artifact`", "write { artifact: FILE, at_most: 16 MB }");
+    return z.NEVER;
+  }
+  if (!reading.ok) {
+    refuse(context, reading.expected, reading.todo);
+    return z.NEVER;
+  }
+  return { kind: "artifact" as const, artifact, atMostBytes: reading.value };
+}
+
+const requirement = z.string().superRefine((text, context) => {
+  if (isVersionRequirement(text)) return;
+  refuse(context, 'a Python version requirement such as ">=3.10" or ">=3.10,<3.14"', "quote it and use >=, <, ==, != or ~=");
+});
+
+const runtime = z
+  .strictObject({
+    /** Built once from a lock with hashes, cached by digest, read-only for candidates. */
+    python: z.strictObject({ requires: requirement.default(">=3.9"), lock: packPath }).optional(),
+    /** An existing prefix (a venv, a conda or Node folder), bound read-only at its own path; recorded as unfrozen. */
+    use: z.string().min(1).optional(),
+  })
+  .superRefine((form, context) => {
+    if ((form.python === undefined) !== (form.use === undefined)) return;
+    refuse(context, "either `python` or `use`", "write { python: { requires, lock } }, or { use: PREFIX }, or leave `runtime` out");
+  });
+
+const data = z.strictObject({
+  /** Script that turns raw data into the folders below: `python prepare.py OUT` writes OUT/public and so on. */
+  prepare: packPath.optional(),
+  /** Lock with hashes of the preparation's own packages; they never reach a candidate. */
+  prepare_runtime: packPath.optional(),
+  /** When the answers became public. */
+  released: z
+    .string()
+    .regex(/^\d{4}-\d{2}-\d{2}$/, "a date such as 2024-06-01")
+    .optional(),
+  /** The candidate sees this, read-only. With `prepare`: written by it; without: a folder that exists. */
+  public: packPath.optional(),
+  /** Evaluators only. */
+  inloop: packPath.optional(),
+  /** The held-out stage only. */
+  heldout: packPath.optional(),
+});
+
+const mount = z.strictObject({
+  /** External folder of any size, bound read-only. */
+  source: absolutePath,
+  /** Where stages see it. Default: the same path. */
+  target: absolutePath.optional(),
+  /** How it is checked: every byte, names and sizes, or names, sizes and times. Default stat. */
+  digest: z.enum(["full", "manifest", "stat"]).optional(),
+});
 
 export const contract = z.strictObject({
   schema: z.literal("trialist/environment@1"),
-  name: z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/),
-  /** File that a researcher is told, or the text itself when it holds a line break. */
+  name,
+  /** What a researcher is told: a file (`description.md`, `.txt`), or the text itself. */
   description: z.string().default(""),
-  knowledge: z.array(z.string()).default([]),
-  surface: z.strictObject({ editable: globs, max_bytes: size.default(2 ** 20) }),
-  /** Folder of the reference candidate; "." when the environment is a folder of your own. */
-  baseline: z.string().default("baseline"),
-  runtime: z
-    .union([
-      z.strictObject({ python: z.strictObject({ requires: z.string().default(">=3.9"), lock: z.string() }) }),
-      /** An existing prefix (venv, conda, Node), bound read-only at its own path; recorded as unfrozen. */
-      z.strictObject({ use: z.string() }),
-    ])
-    .optional(),
-  data: z
+  /** Files with static priors, shown to every proposer. */
+  knowledge: z.array(glob).optional(),
+  surface: z.strictObject({
+    /** Globs relative to the baseline folder; a candidate that touches anything else is inadmissible. */
+    editable: z.union([glob.transform((one) => [one]), z.array(glob).min(1, "at least one file or glob")], {
+      error: "a list of files and globs",
+    }),
+    /** Largest candidate, all files together. Default 1 MiB. */
+    max_bytes: size.default(defaultSurfaceBytes),
+    /** With `baseline: .` only: files laid beside the candidate, read-only. Default: every file that git does not ignore. */
+    context: z.array(glob).optional(),
+  }),
+  /** Folder of the reference candidate; `.` when the environment lies in the repository that it studies. */
+  baseline: packPath.default("baseline"),
+  runtime: runtime.optional(),
+  data: data.optional(),
+  mounts: z.array(mount).optional(),
+  stages: z.array(stage).min(1, "at least one stage"),
+  /** Ordered: the first decides, the next ones break ties. */
+  metrics: z.array(metric).min(1, "at least one metric"),
+  /** Legality; a miss is a typed status, not a low score. */
+  gates: z.array(gate).optional(),
+  noise: z
     .strictObject({
-      prepare: z.string().optional(),
-      prepare_runtime: z.string().optional(),
-      released: z.coerce.string().optional(),
-      public: z.string().optional(),
-      inloop: z.string().optional(),
-      heldout: z.string().optional(),
+      /** Baseline repetitions that set the noise floor. Default 5. */
+      calibrate: z.number().int().min(1).max(1000).optional(),
+      /** The baseline is measured again after this many trials; 0 means never. Default 10. */
+      remeasure_every: z.number().int().min(0).optional(),
     })
     .optional(),
-  mounts: z.array(z.strictObject({ source: z.string(), target: z.string().startsWith("/"), digest: z.enum(["full", "manifest", "stat"]).default("stat") })).default([]),
-  stages: z.array(stage).min(1),
-  metrics: z.array(metric).min(1),
-  gates: z.array(gate).default([]),
-  noise: z.strictObject({ calibrate: z.number().int().min(1).max(1000).default(5), remeasure_every: z.number().int().min(0).default(10) }).prefault({}),
   promotion: z
     .strictObject({
-      rule: z.enum(["any", "threshold", "confirmed"]).default("confirmed"),
-      confirmations: z.number().int().min(1).max(100).default(2),
-      level: z.number().gt(0).lt(0.5).default(0.05),
+      /** any: every better value. threshold: beyond the noise. confirmed (default): better again on fresh seeds. */
+      rule: z.enum(["any", "threshold", "confirmed"]).optional(),
+      /** Fresh-seed pairs of candidate and leader. Default 2. */
+      confirmations: z.number().int().min(1).max(100).optional(),
+      /** One-sided level of every verdict. Default 0.05. */
+      level: z.number().gt(0).lt(0.5).optional(),
+      /** `threshold` only: a gain that counts where there is neither noise nor records. */
       minimum_gain: z.number().nonnegative().optional(),
     })
-    .prefault({}),
-  references: z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/), z.string()).default({}),
-  on_exhausted: z.strictObject({ attempt: z.enum(["fail", "suspend"]).default("fail"), call: z.enum(["fail", "suspend"]).default("suspend") }).prefault({}),
-  seed: z.number().int().nonnegative().default(0),
-  keep_outputs: z.enum(["best", "all", "none"]).default("none"),
-  playbook: z.record(z.string().regex(/^[a-z][a-z0-9-]{0,39}$/), z.string().min(1)).default({}),
+    .optional(),
+  /** Further reference rows: name → folder with files as in the baseline. They use no trial. */
+  references: z.record(name, packPath, { error: "a mapping of names to folders" }).optional(),
+  /** After the last retry. Default: an attempt fails, a call suspends the run. */
+  on_exhausted: z
+    .strictObject({ attempt: z.enum(["fail", "suspend"]).optional(), call: z.enum(["fail", "suspend"]).optional() })
+    .optional(),
+  /** Seed of what must not vary between trials: split, subset, training, decoding. Default 0. */
+  seed: z.number().int().nonnegative().optional(),
+  /** Which trials keep their declared outputs. Default none. */
+  keep_outputs: z.enum(["best", "all", "none"]).optional(),
+  /** Command researchers that need no model: name → command, run in the pack's folder. */
+  playbook: z
+    .record(playbookName, z.string().min(1, "a shell command"), {
+      error: "a mapping of names to commands, such as { reference: python playbook/propose.py }",
+    })
+    .optional(),
+  purposes: notYet("`purposes`"),
+  evidence: notYet("`evidence`"),
+  roles: notYet("`roles`"),
 });
-export type Contract = z.infer<typeof contract>;
 
-/** Every key that a contract may hold anywhere: what a mistyped one is compared with. */
-export const knownKeys: readonly string[] = [
-  ...["schema", "name", "description", "knowledge", "surface", "editable", "max_bytes", "baseline", "runtime", "python", "requires", "lock", "use", "data", "prepare", "prepare_runtime", "released"],
-  ...["public", "inloop", "heldout", "mounts", "source", "target", "digest", "stages", "trust", "run", "purpose", "preflight", "outputs", "limits", "wall", "cpu", "memory", "cpus", "processes", "disk"],
-  ...["output", "exclusive", "repeats", "env", "pass", "metrics", "direction", "from", "stdout", "stage", "gates", "metric", "at_least", "at_most", "validity", "artifact", "noise", "calibrate"],
-  ...["remeasure_every", "promotion", "rule", "confirmations", "level", "minimum_gain", "references", "on_exhausted", "attempt", "call", "seed", "keep_outputs", "playbook"],
-];
-
-/** Keys of the contract's later parts: known, and refused with what to do instead of as a typing error. */
-export const laterKeys: readonly string[] = ["evidence", "roles", "purposes", "capabilities", "hosted", "per_checkpoint", "worker", "gpus"];
+/** The parsed YAML form: units read, defaults not yet filled in. */
+export type ContractForm = z.output<typeof contract>;

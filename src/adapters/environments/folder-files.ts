@@ -1,5 +1,6 @@
-import { lstat, readdir, readlink, realpath } from "node:fs/promises";
-import { join, resolve, sep } from "node:path";
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { execa } from "execa";
 
 /** One thing below a folder, by its relative path with `/`. */
 export interface FolderEntry {
@@ -9,13 +10,20 @@ export interface FolderEntry {
   readonly executable: boolean;
 }
 
-const skippedFolders = new Set([".git", ".trialist", "node_modules", "__pycache__", ".venv"]);
+/** Folders that are made by tools and are never part of an environment. */
+const toolFolders: ReadonlySet<string> = new Set([
+  ...[".git", ".hg", ".svn", ".trialist", "node_modules", "__pycache__", ".venv", ".tox", ".nox"],
+  ...[".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"],
+]);
 
-/** Most entries that a pack or a repository may hold for now. */
+/** What is left out even where files are named by hand: history, runs, and bytecode that differs from machine to machine. */
+export const alwaysSkipped: ReadonlySet<string> = new Set([".git", ".trialist", "__pycache__"]);
+
+/** Most entries that are looked at; more than that is not a pack but a disk. */
 const maxEntries = 50_000;
 
 /** Everything below a folder, ordered by path; links are named, never followed. */
-export async function listFolder(folder: string, skip: ReadonlySet<string> = skippedFolders): Promise<FolderEntry[]> {
+export async function listFolder(folder: string, skip: ReadonlySet<string> = toolFolders): Promise<FolderEntry[]> {
   const found: FolderEntry[] = [];
   const visit = async (relative: string): Promise<void> => {
     for (const entry of await readdir(join(folder, relative), { withFileTypes: true })) {
@@ -24,18 +32,54 @@ export async function listFolder(folder: string, skip: ReadonlySet<string> = ski
         if (!skip.has(entry.name)) await visit(path);
         continue;
       }
-      if (found.length >= maxEntries) throw new RangeError(`${folder} holds more than ${maxEntries} files; name the ones that matter in a pack of their own`);
-      const facts = await lstat(join(folder, path));
-      found.push({ path, kind: facts.isFile() ? "file" : facts.isSymbolicLink() ? "link" : "other", bytes: facts.size, executable: (facts.mode & 0o111) !== 0 });
+      if (found.length >= maxEntries) {
+        throw new RangeError(`${folder} holds more than ${maxEntries} files; name the ones that matter in a folder of their own`);
+      }
+      const facts = await entryAt(folder, path);
+      if (facts !== null && !isLitter(entry.name)) found.push(facts);
     }
   };
   await visit("");
-  return found.sort((a, b) => (a.path < b.path ? -1 : 1));
+  return inOrder(found);
 }
 
-/** Where a link leads, when that is outside the folder; null when it stays inside. */
-export async function leadsOutside(folder: string, path: string): Promise<string | null> {
-  const root = await realpath(folder);
-  const target = await realpath(join(folder, path)).catch(async () => resolve(join(folder, path), "..", await readlink(join(folder, path))));
-  return target === root || target.startsWith(root + sep) ? null : target;
+/** The files of a folder in a git work tree that git does not ignore; null outside git, or where git is not installed. */
+export async function listUnignored(folder: string): Promise<FolderEntry[] | null> {
+  // Nothing of the repository's own configuration may run a program here.
+  const settings = ["-c", "core.fsmonitor=false", "-c", "safe.directory=*", "-c", "core.quotePath=false"];
+  const variables = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_")));
+  const listed = await execa("git", [...settings, "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
+    reject: false,
+    extendEnv: false,
+    env: variables,
+    maxBuffer: 64 * 2 ** 20,
+    stripFinalNewline: false,
+  });
+  if (listed.failed) return null;
+  const paths = new Set(listed.stdout.split("\0").filter((path) => path !== ""));
+  const found: FolderEntry[] = [];
+  for (const path of paths) {
+    const parts = path.split("/");
+    if (parts.some((part) => toolFolders.has(part)) || isLitter(parts.at(-1) ?? "")) continue;
+    const entry = await entryAt(folder, path);
+    if (entry !== null) found.push(entry);
+  }
+  return inOrder(found);
+}
+
+/** One entry; null when it is gone, or a folder (git names a submodule so). */
+export async function entryAt(folder: string, path: string): Promise<FolderEntry | null> {
+  const facts = await lstat(join(folder, path)).catch(() => null);
+  if (facts === null || facts.isDirectory()) return null;
+  const kind = facts.isFile() ? "file" : facts.isSymbolicLink() ? "link" : "other";
+  return { path, kind, bytes: facts.size, executable: (facts.mode & 0o111) !== 0 };
+}
+
+function isLitter(name: string): boolean {
+  return name === ".DS_Store" || name.endsWith(".pyc");
+}
+
+/** Orders by path in code units, so that every machine lists the same. */
+function inOrder(entries: FolderEntry[]): FolderEntry[] {
+  return entries.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
 }

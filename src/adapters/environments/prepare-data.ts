@@ -1,14 +1,18 @@
 import { randomBytes } from "node:crypto";
-import { chmod, chown, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, copyFile, cp, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import type { Executor, StageExecution } from "../../core/ports/executor.js";
-import { canonicalJson, digestOf, digestOfValue } from "../../core/protocol/canonical.js";
+import { canonicalJson, type Digest, digestOf, digestOfValue } from "../../core/protocol/canonical.js";
+import type { Environment } from "../../core/protocol/environment.js";
 import { TrialistError } from "../../core/protocol/errors.js";
 import { giveToSandbox } from "../sandbox/identity.js";
-import type { Cache } from "./cache.js";
+import { withLock } from "./build-lock.js";
+import { type Cache, makeOpenFolder } from "./cache.js";
+import { type FileRecord, firstDifference, openRegular, recordFolder } from "./file-digest.js";
 import { listFolder } from "./folder-files.js";
 import type { FrozenEnvironment } from "./freeze.js";
-import { pythonRuntime, type Progress, type Runtime, systemRuntime } from "./runtime.js";
+import { preparationFolder } from "./pack-layout.js";
+import { type Progress, pythonRuntime, type Runtime, systemRuntime } from "./runtime.js";
 
 /** The data could not be prepared, or is not what was prepared. */
 export class DataPreparationError extends TrialistError {
@@ -20,56 +24,132 @@ export interface DataFolders {
   readonly public: string | null;
   readonly inloop: string | null;
   readonly heldout: string | null;
-  /** Canary files that nothing but its own stage can read: path → digest of the content. */
-  readonly canaries: Readonly<Record<string, string>>;
+  /** Canary files that nothing but its own stage can read: folder's name → digest of the content. */
+  readonly canaries: Readonly<Record<string, Digest>>;
+  /** Checks the held-out folder before a look. Nothing else touches it. @throws DataPreparationError */
+  readonly checkHeldout: () => Promise<void>;
 }
 
 export const canaryName = ".trialist-canary";
 const parts = ["public", "inloop", "heldout"] as const;
+type Part = (typeof parts)[number];
+type PreparedData = Environment["data"] & { readonly prepare: string };
+
+/** Runs of a preparation are bounded like everything else. */
+const limits = {
+  wallMs: 1_800_000,
+  cpuMs: 3_600_000,
+  memoryBytes: 8 * 2 ** 30,
+  cpus: 1,
+  processes: 512,
+  diskBytes: 20 * 2 ** 30,
+  outputBytes: 64 * 2 ** 20,
+};
+
+/** What lies beside the prepared folders. The held-out folder's own records are in `heldout.json`. */
+interface Checksums {
+  readonly files: Readonly<Partial<Record<Part, readonly FileRecord[]>>>;
+  readonly canaries: Readonly<Record<string, Digest>>;
+  readonly heldout: boolean;
+}
 
 /** Prepares an environment's data once, and checks it against its recorded checksums when it is used again. */
-export async function prepareData(frozen: FrozenEnvironment, cache: Cache, executor: Executor, sandbox: "bubblewrap" | "none", progress: Progress): Promise<DataFolders> {
+export async function prepareData(
+  frozen: FrozenEnvironment,
+  cache: Cache,
+  executor: Executor,
+  sandbox: "bubblewrap" | "none",
+  progress: Progress,
+): Promise<DataFolders> {
   const { data } = frozen.environment;
-  if (data === null) return { public: null, inloop: null, heldout: null, canaries: {} };
-  if (data.prepare === null) {
-    const place = (path: string | null): string | null => (path === null ? null : join(frozen.packFolder, path));
-    return { public: place(data.public), inloop: place(data.inloop), heldout: place(data.heldout), canaries: {} };
+  if (data === null) return { public: null, inloop: null, heldout: null, canaries: {}, checkHeldout: async () => {} };
+  if (data.prepare === null) return broughtData(frozen);
+  const prepared = { ...data, prepare: data.prepare };
+  const folder = cache.folder("data", await dataKey(frozen, prepared));
+  if ((await readChecksums(folder)) === null) {
+    const onWait = (): void => progress("waiting for another process that prepares the same data");
+    await withLock(`${folder}.lock`, onWait, async () => {
+      if ((await readChecksums(folder)) === null) await prepare(frozen, prepared, folder, cache, executor, sandbox, progress);
+    });
   }
-  const key = await dataKey(frozen);
-  const folder = cache.folder("data", key);
-  if ((await readFile(join(folder, "checksums.json"), "utf8").catch(() => null)) === null) {
-    await prepare(frozen, folder, cache, executor, sandbox, progress);
-  }
-  return verified(folder);
+  return preparedData(folder);
 }
 
-async function dataKey(frozen: FrozenEnvironment): Promise<string> {
-  const { data } = frozen.environment;
-  const file = async (path: string | null | undefined): Promise<string | null> => (path == null ? null : digestOf(await readFile(join(frozen.packFolder, path))));
-  return digestOfValue({ data, prepare: await file(data?.prepare), runtime: await file(data?.prepareRuntime) });
+/** Data that the pack brings ready-made was copied and checked when it was frozen. */
+function broughtData(frozen: FrozenEnvironment): DataFolders {
+  const root = frozen.dataFolder;
+  const place = (part: Part): string | null => (root === null || frozen.environment.data?.[part] == null ? null : join(root, part));
+  return {
+    public: place("public"),
+    inloop: place("inloop"),
+    heldout: place("heldout"),
+    canaries: {},
+    checkHeldout: () => checkHeldout(root === null ? "" : dirname(root), root ?? ""),
+  };
 }
 
-async function prepare(frozen: FrozenEnvironment, folder: string, cache: Cache, executor: Executor, sandbox: "bubblewrap" | "none", progress: Progress): Promise<void> {
-  const { data } = frozen.environment;
-  const runtime = data?.prepareRuntime == null ? systemRuntime : await pythonRuntime(join(frozen.packFolder, data.prepareRuntime), pythonOf(frozen), cache, progress);
-  progress(`preparing the data of ${frozen.environment.name} (once; kept in the cache)`);
-  const temporary = `${folder}.${process.pid}.partial`;
-  await rm(temporary, { recursive: true, force: true });
-  await mkdir(join(temporary, "out"), { recursive: true, mode: 0o755 });
-  await giveToSandbox(join(temporary, "out"));
-  const id = `prepare-${process.pid}-${randomBytes(4).toString("hex")}/prepare-1`;
-  await executor.start(preparation(id, data?.prepare ?? "", frozen.packFolder, join(temporary, "out"), runtime, sandbox));
-  const found = await executor.wait(id);
-  const output = await executor.output(id);
-  const said = Buffer.concat([output.stdout.head, output.stderr.head, output.stderr.tail]).toString("utf8").slice(-2000);
-  await executor.forget(id.slice(0, id.indexOf("/") + 1));
-  if (found.state === "gone" || found.outcome.exitCode !== 0) {
-    throw new DataPreparationError({ expected: `${data?.prepare} to exit with code 0`, found: found.state === "gone" ? found.reason : `exit code ${found.outcome.exitCode}, limit ${found.outcome.limit ?? "none"}: ${said}`, where: frozen.environment.name });
+async function preparedData(folder: string): Promise<DataFolders> {
+  const checksums = await readChecksums(folder);
+  if (checksums === null) throw new DataPreparationError({ expected: "prepared data", found: "nothing", where: folder });
+  for (const part of ["public", "inloop"] as const) {
+    const recorded = checksums.files[part];
+    const difference = recorded === undefined ? null : await firstDifference(join(folder, part), recorded);
+    if (difference !== null) throw altered(join(folder, part), difference, folder);
   }
-  await seal(temporary);
-  await rename(temporary, folder).catch(async (error: NodeJS.ErrnoException) => {
-    await rm(temporary, { recursive: true, force: true });
-    if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
+  const place = (part: Part): string | null => (checksums.files[part] === undefined ? null : join(folder, part));
+  return {
+    public: place("public"),
+    inloop: place("inloop"),
+    heldout: checksums.heldout ? join(folder, "heldout") : null,
+    canaries: checksums.canaries,
+    checkHeldout: () => checkHeldout(folder, folder),
+  };
+}
+
+async function checkHeldout(records: string, folder: string): Promise<void> {
+  const text = await readFile(join(records, "heldout.json"), "utf8").catch(() => null);
+  if (text === null)
+    throw new DataPreparationError({
+      expected: "records of held-out data",
+      found: "nothing",
+      where: records,
+      todo: "This environment has no held-out data.",
+    });
+  const difference = await firstDifference(join(folder, "heldout"), JSON.parse(text) as FileRecord[]);
+  if (difference !== null) throw altered(join(folder, "heldout"), difference, records);
+}
+
+function altered(where: string, found: string, folder: string): DataPreparationError {
+  return new DataPreparationError({
+    expected: "data that matches its recorded checksums",
+    found,
+    where,
+    todo: `Bring the files back, or remove ${folder} so that it is made again.`,
+  });
+}
+
+async function readChecksums(folder: string): Promise<Checksums | null> {
+  const text = await readFile(join(folder, "checksums.json"), "utf8").catch(() => null);
+  return text === null ? null : (JSON.parse(text) as Checksums);
+}
+
+/** Everything that can change what a preparation makes. */
+async function dataKey(frozen: FrozenEnvironment, data: PreparedData): Promise<Digest> {
+  const { released, ...section } = data;
+  const lock = data.prepareRuntime === null ? null : digestOf(await readFile(join(frozen.packFolder, data.prepareRuntime)));
+  const inputs = preparationFolder(data.prepare);
+  const script =
+    inputs === null
+      ? digestOf(await readFile(join(frozen.packFolder, data.prepare)))
+      : (await recordFolder(join(frozen.packFolder, inputs))).files;
+  return digestOfValue({
+    form: 1,
+    section,
+    script,
+    lock,
+    requires: pythonOf(frozen),
+    seed: frozen.environment.seed,
+    mounts: frozen.environment.mounts,
   });
 }
 
@@ -78,80 +158,180 @@ function pythonOf(frozen: FrozenEnvironment): string {
   return runtime?.kind === "python" ? runtime.requires : ">=3.9";
 }
 
-function preparation(id: string, script: string, pack: string, out: string, runtime: Runtime, sandbox: "bubblewrap" | "none"): StageExecution {
-  const [packInside, outInside] = sandbox === "none" ? [pack, out] : ["/trialist/pack", "/trialist/out"];
-  const interpreter = script.endsWith(".py") ? "python3 " : "./";
-  return {
+async function prepare(
+  frozen: FrozenEnvironment,
+  data: PreparedData,
+  folder: string,
+  cache: Cache,
+  executor: Executor,
+  sandbox: "bubblewrap" | "none",
+  progress: Progress,
+): Promise<void> {
+  const runtime =
+    data.prepareRuntime === null
+      ? systemRuntime
+      : await pythonRuntime(join(frozen.packFolder, data.prepareRuntime), pythonOf(frozen), cache, progress);
+  progress(`preparing the data of ${frozen.environment.name} (once; kept in the cache)`);
+  const temporary = `${folder}.${randomBytes(6).toString("hex")}.partial`;
+  try {
+    for (const name of ["in", "out", "made"]) await makeOpenFolder(join(temporary, name));
+    await copyInputs(frozen.packFolder, data.prepare, join(temporary, "in"));
+    await giveToSandbox(join(temporary, "out"));
+    await runPreparation(frozen, data.prepare, temporary, runtime, executor, sandbox);
+    await seal(data, temporary);
+    await rename(join(temporary, "made"), folder);
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+/** A preparation sees its own folder, or its script alone: what else lies in the pack is not in its key. */
+async function copyInputs(pack: string, script: string, target: string): Promise<void> {
+  const inputs = preparationFolder(script);
+  if (inputs === null) return copyFile(join(pack, script), join(target, basename(script)));
+  await mkdir(dirname(join(target, inputs)), { recursive: true, mode: 0o755 });
+  await cp(join(pack, inputs), join(target, inputs), { recursive: true });
+}
+
+async function runPreparation(
+  frozen: FrozenEnvironment,
+  script: string,
+  temporary: string,
+  runtime: Runtime,
+  executor: Executor,
+  sandbox: "bubblewrap" | "none",
+): Promise<void> {
+  const id = `prepare-${process.pid}-${randomBytes(4).toString("hex")}/prepare-1`;
+  const folders =
+    sandbox === "none"
+      ? { input: join(temporary, "in"), output: join(temporary, "out") }
+      : { input: "/trialist/pack", output: "/trialist/out" };
+  await executor.start({
+    ...common(frozen, runtime, sandbox),
     id,
-    command: `${interpreter}${script} ${outInside}`,
-    workingDirectory: packInside,
-    environment: { ...runtime.environment, PATH: [...runtime.path, "/usr/local/bin", "/usr/bin", "/bin"].join(":"), PYTHONDONTWRITEBYTECODE: "1", TRIALIST_SEED: "0" },
-    mounts: [{ source: pack, target: packInside, mode: "read-only" }, { source: out, target: outInside, mode: "read-write" }, ...runtime.mounts],
-    limits: { wallMs: 1_800_000, cpuMs: 3_600_000, memoryBytes: 8 * 2 ** 30, cpus: 1, processes: 512, diskBytes: 20 * 2 ** 30, outputBytes: 64 * 2 ** 20 },
+    command: `${interpreterOf(script)}${quoted(script)} ${quoted(folders.output)}`,
+    workingDirectory: folders.input,
+    mounts: [
+      { source: join(temporary, "in"), target: folders.input, mode: "read-only" },
+      { source: join(temporary, "out"), target: folders.output, mode: "read-write" },
+      ...externalMounts(frozen, sandbox),
+      ...runtime.mounts,
+    ],
+    writableFolders: [join(temporary, "out")],
+  });
+  const found = await executor.wait(id);
+  const { stdout, stderr } = await executor.output(id);
+  await executor.forget(id.slice(0, id.indexOf("/") + 1));
+  if (found.state === "ended" && found.outcome.exitCode === 0 && found.outcome.limit === null) return;
+  const said = Buffer.concat([stdout.head, stdout.tail, stderr.head, stderr.tail]).toString("utf8").slice(-2000);
+  throw new DataPreparationError({
+    expected: `${script} to exit with code 0`,
+    found:
+      found.state === "gone"
+        ? found.reason
+        : `${found.outcome.limit === null ? `exit code ${found.outcome.exitCode ?? found.outcome.signal}` : `its ${found.outcome.limit} limit`}: ${said}`,
+    where: frozen.environment.name,
+    todo: "Mend the preparation, or what it needs; nothing was kept.",
+  });
+}
+
+function common(
+  frozen: FrozenEnvironment,
+  runtime: Runtime,
+  sandbox: "bubblewrap" | "none",
+): Omit<StageExecution, "id" | "command" | "workingDirectory" | "mounts" | "writableFolders"> {
+  const path = [...runtime.path, "/usr/local/bin", "/usr/bin", "/bin"].join(":");
+  return {
+    environment: {
+      ...runtime.environment,
+      PATH: path,
+      PYTHONDONTWRITEBYTECODE: "1",
+      PYTHONHASHSEED: "0",
+      TRIALIST_SEED: String(frozen.environment.seed),
+    },
+    limits,
     graceMs: 2000,
     outputFolder: null,
     outputs: [],
     collectInto: null,
     collectMaxBytes: 0,
-    writableFolders: [out],
     sandbox,
     keepHeadBytes: 16_384,
     keepTailBytes: 65_536,
   };
 }
 
-/** Splits what was prepared into its folders, plants the canaries, and records the checksums. */
-async function seal(folder: string): Promise<void> {
-  const checksums: Record<string, Record<string, string>> = {};
-  const canaries: Record<string, string> = {};
-  const made = new Set(await readdir(join(folder, "out")));
+function externalMounts(frozen: FrozenEnvironment, sandbox: "bubblewrap" | "none"): StageExecution["mounts"] {
+  return frozen.environment.mounts.map(({ source, target }) => ({
+    source,
+    target: sandbox === "none" ? source : target,
+    mode: "read-only" as const,
+  }));
+}
+
+function interpreterOf(script: string): string {
+  if (script.endsWith(".py")) return "python3 ";
+  return script.endsWith(".sh") ? "sh " : "./";
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** Copies what was prepared into folders of our own, plants the canaries, and records the checksums. */
+async function seal(data: PreparedData, temporary: string): Promise<void> {
+  const files: Partial<Record<Part, readonly FileRecord[]>> = {};
+  const canaries: Record<string, Digest> = {};
   for (const part of parts) {
-    if (!made.has(part)) continue;
-    await rename(join(folder, "out", part), join(folder, part));
-    if (part !== "public") {
-      const canary = randomBytes(32).toString("hex");
-      await writeFile(join(folder, part, canaryName), canary);
-      canaries[part] = digestOf(canary);
-    }
-    checksums[part] = await checksumsOf(join(folder, part));
-    await makeReadOnly(join(folder, part));
+    const name = data[part];
+    const target = join(temporary, "made", part);
+    if (name === null || !(await copyRegular(join(temporary, "out", name), target))) continue;
+    if (part !== "public") canaries[part] = await plantCanary(target);
+    const { files: records } = await recordFolder(target);
+    if (part === "heldout") await writeDurably(join(temporary, "made", "heldout.json"), canonicalJson(records));
+    else files[part] = records;
   }
-  await rm(join(folder, "out"), { recursive: true, force: true });
-  const file = await open(join(folder, "checksums.json"), "w");
-  await file.writeFile(canonicalJson({ checksums, canaries }));
+  if (Object.keys(files).length === 0 && canaries["heldout"] === undefined) {
+    throw new DataPreparationError({
+      expected: `${data.prepare} to write OUT/public, OUT/inloop or OUT/heldout`,
+      found: "none of them",
+      todo: "Its first argument is the folder OUT.",
+    });
+  }
+  const checksums: Checksums = { files, canaries, heldout: canaries["heldout"] !== undefined };
+  await writeDurably(join(temporary, "made", "checksums.json"), canonicalJson(checksums));
+}
+
+/** Copies regular files and refuses everything else; false when the folder was not made. */
+async function copyRegular(source: string, target: string): Promise<boolean> {
+  const entries = await listFolder(source, new Set()).catch(() => null);
+  if (entries === null) return false;
+  await makeOpenFolder(target);
+  for (const entry of entries) {
+    if (entry.kind !== "file")
+      throw new DataPreparationError({
+        expected: "regular files alone in prepared data",
+        found: `${entry.path}, which is none`,
+        where: source,
+      });
+    await makeOpenFolder(dirname(join(target, entry.path)));
+    const from = await openRegular(join(source, entry.path));
+    await writeFile(join(target, entry.path), from.createReadStream({ highWaterMark: 2 ** 20 }));
+    await chmod(join(target, entry.path), 0o444);
+  }
+  return true;
+}
+
+/** A file that nothing reads by right: its content anywhere outside proves that something did. */
+async function plantCanary(folder: string): Promise<Digest> {
+  const canary = randomBytes(32).toString("hex");
+  await writeFile(join(folder, canaryName), canary, { mode: 0o444 });
+  return digestOf(canary);
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  const file = await open(path, "w");
+  await file.writeFile(text);
   await file.sync();
   await file.close();
-  await chmod(folder, 0o755);
-}
-
-async function checksumsOf(folder: string): Promise<Record<string, string>> {
-  const sums: Record<string, string> = {};
-  for (const entry of await listFolder(folder, new Set())) {
-    if (entry.kind !== "file") throw new DataPreparationError({ expected: "regular files alone in prepared data", found: `${entry.path}, which is none`, where: folder });
-    if (entry.path !== canaryName) sums[entry.path] = digestOf(await readFile(join(folder, entry.path)));
-  }
-  return sums;
-}
-
-async function makeReadOnly(folder: string): Promise<void> {
-  const uid = process.getuid?.() ?? 0;
-  for (const entry of await listFolder(folder, new Set())) {
-    if (uid === 0) await chown(join(folder, entry.path), 0, 0);
-    await chmod(join(folder, entry.path), 0o444);
-  }
-  if (uid === 0) await chown(folder, 0, 0);
-  await chmod(folder, 0o755);
-}
-
-async function verified(folder: string): Promise<DataFolders> {
-  const { checksums, canaries } = JSON.parse(await readFile(join(folder, "checksums.json"), "utf8")) as { checksums: Record<string, Record<string, string>>; canaries: Record<string, string> };
-  const place = (part: string): string | null => (checksums[part] === undefined ? null : join(folder, part));
-  for (const part of ["public", "inloop"]) {
-    const path = place(part);
-    if (path === null) continue;
-    if ((await stat(path).catch(() => null)) === null || canonicalJson(await checksumsOf(path)) !== canonicalJson(checksums[part])) {
-      throw new DataPreparationError({ expected: "prepared data that matches its recorded checksums", found: "other files", where: path, todo: `Remove ${folder}; it is prepared again by the next run.` });
-    }
-  }
-  return { public: place("public"), inloop: place("inloop"), heldout: place("heldout"), canaries };
 }

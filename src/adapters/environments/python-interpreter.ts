@@ -1,6 +1,10 @@
+import { existsSync, readdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { execa } from "execa";
-import { existsSync } from "node:fs";
 import { TrialistError } from "../../core/protocol/errors.js";
+import { assertReachable } from "../sandbox/identity.js";
+import { satisfies } from "./python-versions.js";
 
 /** No interpreter on this machine can carry the runtime. */
 export class NoPythonError extends TrialistError {
@@ -8,76 +12,86 @@ export class NoPythonError extends TrialistError {
 }
 
 export interface PythonInterpreter {
+  /** The real file, with every link and shim resolved. */
   readonly executable: string;
   /** `3.11.7` */
   readonly version: string;
   /** Where its standard library lies; bound into the sandbox when it is not below /usr. */
   readonly prefix: string;
+  /** `cpython-311`, `linux-x86_64`: what compiled packages must fit. */
+  readonly implementation: string;
+  readonly platform: string;
 }
 
-const probe = "import os, sys; print(os.path.realpath(sys.executable)); print('.'.join(map(str, sys.version_info[:3]))); print(os.path.realpath(sys.base_prefix))";
+const probe = `
+import json, os, sys, sysconfig
+print(json.dumps({
+  "executable": os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable),
+  "version": ".".join(map(str, sys.version_info[:3])),
+  "prefix": os.path.realpath(sys.base_prefix),
+  "implementation": sys.implementation.cache_tag or sys.implementation.name,
+  "platform": sysconfig.get_platform(),
+}))`;
 
-/** Names by which interpreters are looked for, the system's own first: it is below /usr, which every sandbox sees. */
-function candidates(): string[] {
-  const minors = [14, 13, 12, 11, 10, 9];
-  return ["/usr/bin/python3", ...minors.map((minor) => `/usr/bin/python3.${minor}`), "/usr/local/bin/python3", "python3", ...minors.map((minor) => `python3.${minor}`)];
-}
-
-/** The first interpreter that satisfies `requires`, such as ">=3.11,<3.14". @throws NoPythonError */
+/** Interpreters whose shared library and standard library stay where they are; a copied one would run another's. */
 export async function findPython(requires: string): Promise<PythonInterpreter> {
-  const seen: string[] = [];
-  for (const name of candidates()) {
-    if (name.startsWith("/") && !existsSync(name)) continue;
-    const found = await execa(name, ["-I", "-c", probe], { reject: false, timeout: 20_000 });
-    const [executable, version, prefix] = found.stdout?.split("\n") ?? [];
-    if (found.failed || executable === undefined || version === undefined || prefix === undefined) continue;
-    seen.push(`${executable} ${version}`);
-    if (satisfies(version, requires) && reachable(prefix)) return { executable, version, prefix };
+  const rejected = new Map<string, string>();
+  const usable: PythonInterpreter[] = [];
+  const named = process.env["TRIALIST_PYTHON"];
+  for (const command of named ? [named] : candidates()) {
+    const python = await inspect(command);
+    if (python === null) continue;
+    const reason = reasonAgainst(python, requires);
+    if (reason !== null) rejected.set(python.executable, reason);
+    else if (isSystem(python)) return python;
+    else usable.push(python);
   }
-  throw new NoPythonError({
+  const [first] = usable;
+  if (first !== undefined) return first;
+  throw noPython(requires, rejected);
+}
+
+/** Whether every sandbox sees it without a mount of its own. */
+export function isSystem(python: PythonInterpreter): boolean {
+  return python.prefix === "/usr" || python.prefix.startsWith("/usr/");
+}
+
+/** Names by which interpreters are looked for: the system's own first, then what the user has on the PATH or in pyenv. */
+function candidates(): string[] {
+  const versions = [14, 13, 12, 11, 10, 9].map((minor) => `python3.${minor}`);
+  const system = ["/usr/bin", "/usr/local/bin"].flatMap((folder) => ["python3", ...versions].map((name) => join(folder, name)));
+  const pyenv = join(process.env["PYENV_ROOT"] ?? join(homedir(), ".pyenv"), "versions");
+  const managed = existsSync(pyenv) ? readdirSync(pyenv).map((name) => join(pyenv, name, "bin", "python3")) : [];
+  return [...system.filter((path) => existsSync(path)), "python3", ...versions, ...managed.filter((path) => existsSync(path))];
+}
+
+async function inspect(command: string): Promise<PythonInterpreter | null> {
+  const found = await execa(command, ["-I", "-c", probe], { reject: false, timeout: 20_000, stdin: "ignore" });
+  if (found.failed) return null;
+  try {
+    return JSON.parse(found.stdout) as PythonInterpreter;
+  } catch {
+    return null;
+  }
+}
+
+function reasonAgainst(python: PythonInterpreter, requires: string): string | null {
+  if (!satisfies(python.version, requires)) return `is ${python.version}`;
+  if (isSystem(python)) return null;
+  try {
+    assertReachable([python.executable, join(python.prefix, "lib")]);
+    return null;
+  } catch (error) {
+    const found = error instanceof TrialistError ? error.facts.found : String(error);
+    return `is ${python.version}, but out of reach for the sandbox's user: ${found}`;
+  }
+}
+
+function noPython(requires: string, rejected: ReadonlyMap<string, string>): NoPythonError {
+  const found = [...rejected].map(([executable, reason]) => `${executable} ${reason}`).join("; ");
+  return new NoPythonError({
     expected: `a Python ${requires} that a sandboxed process can reach`,
-    found: seen.length === 0 ? "no python3 at all" : [...new Set(seen)].join(", "),
-    todo: "Install one through the system's package manager, for example `apt-get install python3 python3-venv`.",
+    found: found === "" ? "no python3 at all" : found,
+    todo: "Install one through the system's package manager, for example `apt-get install python3 python3-venv`, or name one outside of private home folders in TRIALIST_PYTHON.",
   });
-}
-
-/** Under root, stages run as an unprivileged user, to whom root's home is closed. */
-function reachable(prefix: string): boolean {
-  return process.getuid?.() !== 0 || !prefix.startsWith("/root/");
-}
-
-/** Whether a version satisfies a comma-separated list of comparisons. */
-export function satisfies(version: string, requires: string): boolean {
-  return requires.split(",").every((clause) => {
-    const match = /^\s*(>=|<=|==|~=|!=|>|<)\s*(\d+(?:\.\d+)*)(\.\*)?\s*$/.exec(clause);
-    if (match === null) return clause.trim() === "";
-    const [, operator, wanted = ""] = match;
-    const order = compareVersions(version, wanted);
-    const prefixed = `${version}.`.startsWith(`${wanted}.`);
-    switch (operator) {
-      case ">=":
-        return order >= 0;
-      case "<=":
-        return order <= 0 || prefixed;
-      case ">":
-        return order > 0 && !prefixed;
-      case "<":
-        return order < 0;
-      case "!=":
-        return !prefixed;
-      case "~=":
-        return order >= 0 && `${version}.`.startsWith(`${wanted.split(".").slice(0, -1).join(".")}.`);
-      default:
-        return prefixed;
-    }
-  });
-}
-
-function compareVersions(a: string, b: string): number {
-  const [left, right] = [a.split(".").map(Number), b.split(".").map(Number)];
-  for (let index = 0; index < Math.max(left.length, right.length); index++) {
-    const difference = (left[index] ?? 0) - (right[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
 }

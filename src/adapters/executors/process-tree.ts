@@ -100,3 +100,16 @@ export function runs(pid: number): boolean {
   const stat = readStat(pid);
   return stat !== null && stat[0] !== "Z" && stat[0] !== "X";
 }
+
+const terminationBit = 1n << 14n;
+
+/** Whether a process has a handler of its own for SIGTERM, or ignores it. */
+export function handlesTermination(pid: number): boolean {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "latin1");
+    const masks = [...status.matchAll(/^Sig(?:Cgt|Ign):\s+([0-9a-f]+)$/gm)].map((match) => BigInt(`0x${match[1]}`));
+    return masks.some((mask) => (mask & terminationBit) !== 0n);
+  } catch {
+    return false;
+  }
+}

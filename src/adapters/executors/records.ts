@@ -140,13 +140,7 @@ export class Records {
   }
 
   readHandle(id: string): Handle | null {
-    try {
-      return JSON.parse(readFileSync(join(this.folder(id), "handle.json"), "utf8")) as Handle;
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === "ENOENT" || code === "ENOTDIR") return null;
-      throw error;
-    }
+    return readHandleIn(this.folder(id));
   }
 
   /** What became of an execution, from what is written. */
@@ -182,11 +176,27 @@ export class Records {
     rmSync(this.folder(id), { recursive: true, force: true });
   }
 
-  /** Removes claims that a dead supervisor had only begun to write. */
-  removeDrafts(): void {
+  /** Removes what a dead supervisor had laid out for its next start, and names the cgroups that belonged to it. */
+  removeDrafts(): string[] {
+    const cgroups: string[] = [];
     for (const name of readdirSync(this.executions)) {
-      if (name.startsWith(".")) rmSync(join(this.executions, name), { recursive: true, force: true });
+      if (!name.startsWith(".")) continue;
+      const folder = join(this.executions, name);
+      cgroups.push(...(readHandleIn(folder)?.cgroups ?? []));
+      rmSync(folder, { recursive: true, force: true });
     }
+    return cgroups;
+  }
+}
+
+/** Null when there is none, or only a part of one because its writer died. */
+function readHandleIn(folder: string): Handle | null {
+  try {
+    return JSON.parse(readFileSync(join(folder, "handle.json"), "utf8")) as Handle;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR" || error instanceof SyntaxError) return null;
+    throw error;
   }
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { Supervisor } from "./supervisor/server.js";
@@ -37,7 +37,26 @@ function lockName(root: string): string {
   return readFileSync(file, "utf8");
 }
 
+/**
+ * Whoever started us may have left descriptors open that a child inherits: a lock, a terminal, a pipe of a build server.
+ * A stage must not get them. Our runtime marks its own as not to be inherited, which tells the two apart.
+ */
+function closeInheritedDescriptors(): void {
+  const closedOnExec = 0o2000000;
+  for (const name of readdirSync("/proc/self/fd")) {
+    const descriptor = Number(name);
+    if (descriptor <= 2) continue;
+    try {
+      const flags = /^flags:\s+(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "latin1"))?.[1] ?? "0";
+      if ((Number.parseInt(flags, 8) & closedOnExec) === 0) closeSync(descriptor);
+    } catch {
+      // The one that listed them, closed by now.
+    }
+  }
+}
+
 async function main(): Promise<void> {
+  closeInheritedDescriptors();
   const options = JSON.parse(process.argv[2] ?? "") as SupervisorOptions;
   process.title = "trialist-supervisor";
   process.chdir("/");

@@ -51,12 +51,23 @@ export function commandResearcher(options: CommandResearcherOptions): Researcher
 
 function execution(options: CommandResearcherOptions, id: string, request: RoleRequest): Parameters<Executor["start"]>[0] {
   const folder = options.sandbox === "none" ? options.folder : "/trialist/pack";
-  const document = { protocol: "trialist/role@1", role: request.role, seed: request.seed, round: request.round, violations: request.violations, view: request.view };
+  const document = {
+    protocol: "trialist/role@1",
+    role: request.role,
+    seed: request.seed,
+    round: request.round,
+    violations: request.violations,
+    view: request.view,
+  };
   return {
     id,
     command: options.command,
     workingDirectory: folder,
-    environment: { PATH: [...options.path, "/usr/local/bin", "/usr/bin", "/bin"].join(":"), PYTHONDONTWRITEBYTECODE: "1", TRIALIST_SEED: String(request.seed) },
+    environment: {
+      PATH: [...options.path, "/usr/local/bin", "/usr/bin", "/bin"].join(":"),
+      PYTHONDONTWRITEBYTECODE: "1",
+      TRIALIST_SEED: String(request.seed),
+    },
     mounts: [{ source: options.folder, target: folder, mode: "read-only" }, ...options.mounts],
     stdin: canonicalJson(document),
     limits: limits(options.wallMs),
@@ -73,17 +84,34 @@ function execution(options: CommandResearcherOptions, id: string, request: RoleR
 }
 
 function limits(wallMs: number): StageLimits {
-  return { wallMs, cpuMs: wallMs, memoryBytes: 2 * 2 ** 30, cpus: 1, processes: 64, diskBytes: 256 * 2 ** 20, outputBytes: maxAnswerBytes + 64 * 1024 };
+  return {
+    wallMs,
+    cpuMs: wallMs,
+    memoryBytes: 2 * 2 ** 30,
+    cpus: 1,
+    processes: 64,
+    diskBytes: 256 * 2 ** 20,
+    outputBytes: maxAnswerBytes + 64 * 1024,
+  };
 }
 
 function assertWell(name: string, outcome: StageOutcome, stderr: string): void {
   const usage = used(outcome.cpuMs);
   const said = stderr.trim() === "" ? "" : ` It said: ${stderr.slice(-1500)}`;
-  if (outcome.limit === "wall") throw new ResearcherFailedError("timed_out", `the researcher ${name} reached its wall-clock limit.${said}`, usage);
-  if (outcome.limit !== null) throw new ResearcherFailedError("researcher_failed", `the researcher ${name} reached its ${outcome.limit} limit.${said}`, usage);
-  if (outcome.signal !== null) throw new ResearcherFailedError("researcher_failed", `the researcher ${name} was ended by ${outcome.signal}.${said}`, usage);
-  if (outcome.exitCode !== 0) throw new ResearcherFailedError("researcher_failed", `the researcher ${name} exited with code ${outcome.exitCode}.${said}`, usage);
-  if (outcome.stdout.omittedBytes > 0) throw new ResearcherFailedError("no_answer", `the researcher ${name} printed ${outcome.stdout.bytes} bytes, an answer may hold ${maxAnswerBytes}`, usage);
+  if (outcome.limit === "wall")
+    throw new ResearcherFailedError("timed_out", `the researcher ${name} reached its wall-clock limit.${said}`, usage);
+  if (outcome.limit !== null)
+    throw new ResearcherFailedError("researcher_failed", `the researcher ${name} reached its ${outcome.limit} limit.${said}`, usage);
+  if (outcome.signal !== null)
+    throw new ResearcherFailedError("researcher_failed", `the researcher ${name} was ended by ${outcome.signal}.${said}`, usage);
+  if (outcome.exitCode !== 0)
+    throw new ResearcherFailedError("researcher_failed", `the researcher ${name} exited with code ${outcome.exitCode}.${said}`, usage);
+  if (outcome.stdout.omittedBytes > 0)
+    throw new ResearcherFailedError(
+      "no_answer",
+      `the researcher ${name} printed ${outcome.stdout.bytes} bytes, an answer may hold ${maxAnswerBytes}`,
+      usage,
+    );
 }
 
 function text(stream: { head: Uint8Array; tail: Uint8Array }): string {

@@ -24,8 +24,12 @@ export function readProposal(output: unknown): Proposal | readonly Violation[] {
   const files = output.files;
   const problems: Violation[] = [];
   if (!isRecord(plan)) problems.push(violation("plan_missing", "the member plan must be an object with a hypothesis", null));
-  else if (typeof plan.hypothesis !== "string" || plan.hypothesis.trim() === "") problems.push(violation("hypothesis_missing", "plan.hypothesis must be a text of a sentence or two", null));
-  if (!isRecord(files) || Object.keys(files).length === 0) problems.push(violation("files_missing", "the member files must name at least one file with its full new text, or null to delete it", null));
+  else if (typeof plan.hypothesis !== "string" || plan.hypothesis.trim() === "")
+    problems.push(violation("hypothesis_missing", "plan.hypothesis must be a text of a sentence or two", null));
+  if (!isRecord(files) || Object.keys(files).length === 0)
+    problems.push(
+      violation("files_missing", "the member files must name at least one file with its full new text, or null to delete it", null),
+    );
   else problems.push(...fileProblems(files));
   if (problems.length > 0 || !isRecord(plan) || !isRecord(files)) return problems;
   const expected = plan.expected_change;
@@ -41,8 +45,10 @@ export function readProposal(output: unknown): Proposal | readonly Violation[] {
 function fileProblems(files: Record<string, unknown>): Violation[] {
   const problems: Violation[] = [];
   for (const [path, content] of Object.entries(files)) {
-    if (content !== null && typeof content !== "string") problems.push(violation("file_not_text", "a file's new content must be a text, or null to delete it", path));
-    else if (typeof content === "string" && content.includes("\u0000")) problems.push(violation("file_not_text", "a file's text must not hold NUL characters", path));
+    if (content !== null && typeof content !== "string")
+      problems.push(violation("file_not_text", "a file's new content must be a text, or null to delete it", path));
+    else if (typeof content === "string" && content.includes("\u0000"))
+      problems.push(violation("file_not_text", "a file's text must not hold NUL characters", path));
   }
   return problems;
 }
@@ -52,11 +58,13 @@ export function surfaceViolations(surface: Environment["surface"], edited: reado
   const editable = picomatch([...surface.editable], { dot: true });
   const problems: Violation[] = [];
   for (const path of edited) {
-    if (!isPlainPath(path)) problems.push(violation("path_outside", "a path must be relative, with forward slashes, without . or .. parts", path));
+    if (!isPlainPath(path))
+      problems.push(violation("path_outside", "a path must be relative, with forward slashes, without . or .. parts", path));
     else if (!editable(path)) problems.push(violation("not_editable", `only ${surface.editable.join(", ")} may be changed`, path));
   }
   const bytes = manifest.files.reduce((total, file) => total + file.bytes, 0);
-  if (bytes > surface.maxBytes) problems.push(violation("too_large", `the editable files hold ${bytes} bytes, at most ${surface.maxBytes} are allowed`, null));
+  if (bytes > surface.maxBytes)
+    problems.push(violation("too_large", `the editable files hold ${bytes} bytes, at most ${surface.maxBytes} are allowed`, null));
   if (manifest.files.length === 0) problems.push(violation("empty", "a candidate needs at least one file", null));
   return problems;
 }

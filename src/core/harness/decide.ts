@@ -3,7 +3,20 @@ import { adjudicate } from "./decide/adjudicate.js";
 import { advance, answerCall, failCall, submit } from "./decide/calls.js";
 import type { Handler } from "./decide/decision.js";
 import { endAttempt, endStage, startAttempt, startStage } from "./decide/measurements.js";
-import { cancel, commitKnowledge, conclude, exhaust, finish, fireWakeUp, openSpan, pause, resume, retract, start, suspend } from "./decide/run.js";
+import {
+  cancel,
+  commitKnowledge,
+  conclude,
+  exhaust,
+  finish,
+  fireWakeUp,
+  openSpan,
+  pause,
+  resume,
+  retract,
+  start,
+  suspend,
+} from "./decide/run.js";
 import { closeSession, openSession, recordTool, reserveTurn } from "./decide/sessions.js";
 import type { RunState } from "./state.js";
 

@@ -23,7 +23,13 @@ export function due(state: RunState, now: number): Due[] {
   list.push(...dueMeasurements(state));
   for (const trial of dueVerdicts(state)) list.push({ kind: "adjudicate", trial });
   if (hasRoom(state)) list.push({ kind: "advance" });
-  if (state.phase === "finishing" && state.openTrials.length === 0 && Object.keys(state.calls).length === 0 && Object.keys(state.measurements).length === 0) list.push({ kind: "conclude" });
+  if (
+    state.phase === "finishing" &&
+    state.openTrials.length === 0 &&
+    Object.keys(state.calls).length === 0 &&
+    Object.keys(state.measurements).length === 0
+  )
+    list.push({ kind: "conclude" });
   return list;
 }
 

@@ -1,7 +1,7 @@
 import { organizationNamed } from "../organizations/registry.js";
 import type { StoredEvent } from "../ports/ledger.js";
-import { parseEvent, type EventData, type EventType, type StoredRunEvent } from "../protocol/events.js";
 import { UnknownRecordError } from "../protocol/errors.js";
+import { type EventData, type EventType, parseEvent, type StoredRunEvent } from "../protocol/events.js";
 import { callHandlers } from "./evolve/calls.js";
 import type { EventHandlers } from "./evolve/handlers.js";
 import { runHandlers } from "./evolve/run.js";

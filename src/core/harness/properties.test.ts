@@ -37,10 +37,24 @@ const rules = fc.constantFrom("any", "threshold", "confirmed");
 
 function simulate(seed: number, rule: "any" | "threshold" | "confirmed", parallel: number, trials: number): SimulatedRun {
   const environment = testEnvironment({ promotion: { rule, confirmations: 3, level: 0.05, minimumGain: null } });
-  return new SimulatedRun(testConfiguration({ environment, promotion: environment.promotion, parallel, seed, budget: { trials, costUsd: null, tokens: null, computeMs: 10_000_000, wallMs: null } }), worldOf(seed));
+  return new SimulatedRun(
+    testConfiguration({
+      environment,
+      promotion: environment.promotion,
+      parallel,
+      seed,
+      budget: { trials, costUsd: null, tokens: null, computeMs: 10_000_000, wallMs: null },
+    }),
+    worldOf(seed),
+  );
 }
 
-const runs = fc.record({ seed: fc.nat(1_000_000), rule: rules, parallel: fc.integer({ min: 1, max: 4 }), trials: fc.integer({ min: 1, max: 12 }) });
+const runs = fc.record({
+  seed: fc.nat(1_000_000),
+  rule: rules,
+  parallel: fc.integer({ min: 1, max: 4 }),
+  trials: fc.integer({ min: 1, max: 12 }),
+});
 
 describe("whatever researchers and machines do", () => {
   it("never passes a budget, not even by what is in flight", () => {
@@ -144,11 +158,25 @@ describe("the two ways in", () => {
     const run = simulate(3, "any", 1, 5);
     run.work(12);
     const { reference, manifest } = candidateOf("pushed");
-    const submission = { hypothesis: "pushed", expectedGain: 0.1, respondsTo: [], commitment: {}, candidate: reference, manifest, edited: ["a.txt"] };
+    const submission = {
+      hypothesis: "pushed",
+      expectedGain: 0.1,
+      respondsTo: [],
+      commitment: {},
+      candidate: reference,
+      manifest,
+      edited: ["a.txt"],
+    };
     run.dispatch({ at: run.at, type: "submit", by: { submitter: "a person" }, base: "t0", submission });
     const trial = Object.values(run.state.trials).find((each) => each.hypothesis === "pushed");
     expect(trial?.candidate.blob).toBe(reference.blob);
-    run.dispatch({ at: run.at, type: "submit", by: { submitter: "a person" }, base: "t0", submission: { ...submission, edited: ["../evaluate.py"] } });
+    run.dispatch({
+      at: run.at,
+      type: "submit",
+      by: { submitter: "a person" },
+      base: "t0",
+      submission: { ...submission, edited: ["../evaluate.py"] },
+    });
     expect(run.events.at(-1)?.type).toBe("plan.refused");
     run.work();
     expect(run.state.budget.spent.trials).toBeLessThanOrEqual(5);

@@ -1,8 +1,8 @@
-import type { BudgetAccount, Amount } from "../protocol/budget.js";
+import type { Amount, BudgetAccount } from "../protocol/budget.js";
 import { openAccount } from "../protocol/budget.js";
-import type { Expected } from "../protocol/expected.js";
 import type { EventData, Violation } from "../protocol/events.js";
-import type { ManifestReference, BlobReference } from "../protocol/ids.js";
+import type { Expected } from "../protocol/expected.js";
+import type { BlobReference, ManifestReference } from "../protocol/ids.js";
 import type { MetricValues } from "../protocol/measurement.js";
 import type { RunConfiguration } from "../protocol/run.js";
 import type { TrialStatus } from "../protocol/status.js";
@@ -89,7 +89,7 @@ export interface Trial {
   values: MetricValues | null;
   records: BlobReference | null;
   selfReported: boolean;
-  /** Mean over confirmations alone; null when none were made. */
+  /** Mean over confirmations alone, of the baseline over its repetitions; null when there are none. */
   estimate: MetricValues | null;
   leaderVerdict: Verdict | null;
   /** Measurements ended well, for confirmation and calibration. */

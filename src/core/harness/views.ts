@@ -1,4 +1,4 @@
-import type { ManifestReference, BlobReference } from "../protocol/ids.js";
+import type { BlobReference, ManifestReference } from "../protocol/ids.js";
 import { primaryMetric } from "../protocol/measurement.js";
 import type { TrialStatus } from "../protocol/status.js";
 import { activeTime, configurationOf, type RunState, type Trial, trialOf } from "./state.js";
@@ -39,13 +39,21 @@ export function proposalView(state: RunState, role: string, base: string, now: n
   const { trials, wallMs } = configuration.budget;
   return {
     role,
-    base: { trial: trial.id, status: trial.status, value: trial.values?.[metric] ?? null, hypothesis: trial.hypothesis, candidate: trial.candidate },
+    base: {
+      trial: trial.id,
+      status: trial.status,
+      value: trial.values?.[metric] ?? null,
+      hypothesis: trial.hypothesis,
+      candidate: trial.candidate,
+    },
     failure: failureOf(trial),
     memory: remembered
       .sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1)))
       .flatMap((each) => {
         const value = each.values?.[metric];
-        return each.status === null || value === undefined ? [] : [{ trial: each.id, hypothesis: each.hypothesis, status: each.status, value }];
+        return each.status === null || value === undefined
+          ? []
+          : [{ trial: each.id, hypothesis: each.hypothesis, status: each.status, value }];
       }),
     best: state.leader === null ? null : { trial: state.leader.trial, value: state.leader.values[metric] ?? 0 },
     trialsLeft: trials === null ? null : trials - state.budget.spent.trials - state.budget.reserved.trials,

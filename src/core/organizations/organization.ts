@@ -1,8 +1,7 @@
-import type { RunState } from "../harness/state.js";
-import type { StoredRunEvent } from "../protocol/events.js";
 import type { Draw } from "../harness/draw.js";
+import type { RunState } from "../harness/state.js";
 import type { ViewName } from "../harness/views.js";
-import type { Violation } from "../protocol/events.js";
+import type { StoredRunEvent, Violation } from "../protocol/events.js";
 import type { Expected } from "../protocol/expected.js";
 
 /** What an organization wants next. */
@@ -45,7 +44,11 @@ export interface Organization<Fold, Configuration> {
   /** Called when there is room for one more trial. */
   next(fold: Fold, state: RunState, draw: Draw): Move;
   /** Rules of admission beyond the surface's: what a commitment must hold, which trials may be a base. */
-  admit?(fold: Fold, state: RunState, proposed: { readonly base: string; readonly commitment: Readonly<Record<string, unknown>> }): readonly Violation[];
+  admit?(
+    fold: Fold,
+    state: RunState,
+    proposed: { readonly base: string; readonly commitment: Readonly<Record<string, unknown>> },
+  ): readonly Violation[];
   /** Whether a candidate that was tried before is refused (`repair` shows it back) or measured again. */
   readonly duplicates: "refuse" | "measure";
   /** The worker roles that the organization calls. */

@@ -32,7 +32,13 @@ export type Answer =
   | ({ readonly kind: "proposal" } & Submission)
   | ({ readonly kind: "plan" } & PlanProposal)
   | ({ readonly kind: "candidate" } & CandidateProposal)
-  | { readonly kind: "knowledge"; readonly subject: string; readonly key: string; readonly sources: readonly string[]; readonly content: BlobReference }
+  | {
+      readonly kind: "knowledge";
+      readonly subject: string;
+      readonly key: string;
+      readonly sources: readonly string[];
+      readonly content: BlobReference;
+    }
   | { readonly kind: "unreadable"; readonly violations: readonly Violation[] };
 
 /** Reference rows beside the baseline. */
@@ -46,26 +52,73 @@ export interface ReferenceCandidate {
  * come in here; the core has none of its own. `at`: milliseconds since 1970.
  */
 export type Command = { readonly at: number } & (
-  | { readonly type: "start"; readonly configuration: RunConfiguration; readonly baseline: ManifestReference; readonly references: readonly ReferenceCandidate[] }
+  | {
+      readonly type: "start";
+      readonly configuration: RunConfiguration;
+      readonly baseline: ManifestReference;
+      readonly references: readonly ReferenceCandidate[];
+    }
   | { readonly type: "open_span"; readonly epoch: number; readonly previousEndedAt: number | null }
   /** Ask the organization for its next move. */
   | { readonly type: "advance" }
   | { readonly type: "answer_call"; readonly call: string; readonly output: BlobReference; readonly answer: Answer; readonly usage: Amount }
-  | { readonly type: "fail_call"; readonly call: string; readonly kind: EventData<"call.failed">["kind"]; readonly message: string; readonly usage: Amount }
+  | {
+      readonly type: "fail_call";
+      readonly call: string;
+      readonly kind: EventData<"call.failed">["kind"];
+      readonly message: string;
+      readonly usage: Amount;
+    }
   /** The way in for sessions, MCP clients and people: nobody asked for it. */
-  | { readonly type: "submit"; readonly by: { readonly session: string } | { readonly submitter: string }; readonly base: string; readonly submission: Submission }
-  | { readonly type: "open_session"; readonly role: string; readonly researcher: string; readonly base: string; readonly reopens: string | null }
+  | {
+      readonly type: "submit";
+      readonly by: { readonly session: string } | { readonly submitter: string };
+      readonly base: string;
+      readonly submission: Submission;
+    }
+  | {
+      readonly type: "open_session";
+      readonly role: string;
+      readonly researcher: string;
+      readonly base: string;
+      readonly reopens: string | null;
+    }
   | { readonly type: "reserve_turn"; readonly session: string; readonly reservation: Amount }
   | { readonly type: "record_tool"; readonly session: string; readonly tool: string; readonly traffic: BlobReference }
-  | { readonly type: "close_session"; readonly session: string; readonly reason: string; readonly interrupted: boolean; readonly usage: Amount }
+  | {
+      readonly type: "close_session";
+      readonly session: string;
+      readonly reason: string;
+      readonly interrupted: boolean;
+      readonly usage: Amount;
+    }
   | { readonly type: "start_attempt"; readonly measurement: string }
   | { readonly type: "start_stage"; readonly measurement: string; readonly stage: string; readonly repeat: number }
-  | { readonly type: "end_stage"; readonly measurement: string; readonly stage: string; readonly repeat: number; readonly outcome: EventData<"stage.ended">["outcome"]; readonly stdout: BlobReference; readonly stderr: BlobReference }
-  | { readonly type: "end_attempt"; readonly measurement: string; readonly result: EventData<"attempt.ended">["result"]; readonly usage: Amount }
+  | {
+      readonly type: "end_stage";
+      readonly measurement: string;
+      readonly stage: string;
+      readonly repeat: number;
+      readonly outcome: EventData<"stage.ended">["outcome"];
+      readonly stdout: BlobReference;
+      readonly stderr: BlobReference;
+    }
+  | {
+      readonly type: "end_attempt";
+      readonly measurement: string;
+      readonly result: EventData<"attempt.ended">["result"];
+      readonly usage: Amount;
+    }
   /** Judge a trial whose measurements have ended. `records`: the per-record results that `recordsNeeded` names, by blob. */
   | { readonly type: "adjudicate"; readonly trial: string; readonly records: ReadonlyMap<string, RecordSet> }
   | { readonly type: "fire_wake_up"; readonly wakeUp: string }
-  | { readonly type: "commit_knowledge"; readonly kind: string; readonly key: string; readonly sources: readonly string[]; readonly content: BlobReference }
+  | {
+      readonly type: "commit_knowledge";
+      readonly kind: string;
+      readonly key: string;
+      readonly sources: readonly string[];
+      readonly content: BlobReference;
+    }
   /** A cap leaves no room for what is due. */
   | { readonly type: "exhaust"; readonly cap: string }
   | { readonly type: "conclude" }

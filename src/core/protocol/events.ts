@@ -211,7 +211,12 @@ export const eventSchemas = {
     keptUnderAny: z.boolean(),
   }),
   "trial.retracted": z.strictObject({ trial: trialId, reason, dependents: z.array(trialId) }),
-  "leader.changed": z.strictObject({ trial: trialId, previous: trialId.nullable(), estimate: metricValues, cause: z.enum(["calibration", "promotion", "retraction"]) }),
+  "leader.changed": z.strictObject({
+    trial: trialId,
+    previous: trialId.nullable(),
+    estimate: metricValues,
+    cause: z.enum(["calibration", "promotion", "retraction"]),
+  }),
 
   "knowledge.committed": z.strictObject({
     kind: z.string().max(60),
@@ -223,7 +228,13 @@ export const eventSchemas = {
   }),
   "wake_up.scheduled": z.strictObject({ wakeUp: wakeUpId, dueAtActiveMs: z.number().nonnegative() }),
   "wake_up.fired": z.strictObject({ wakeUp: wakeUpId }),
-  "drift.noticed": z.strictObject({ measurement: measurementId, value: z.number(), mean: z.number(), deviations: z.number().nullable(), message: reason }),
+  "drift.noticed": z.strictObject({
+    measurement: measurementId,
+    value: z.number(),
+    mean: z.number(),
+    deviations: z.number().nullable(),
+    message: reason,
+  }),
   "operator.acted": z.strictObject({ action: z.string().max(60), reason, subject: z.string().max(200).nullable() }),
 } as const;
 
@@ -254,11 +265,21 @@ export function isEventType(type: string): type is EventType {
 export function parseEvent(stored: StoredEvent): StoredRunEvent {
   const where = `ledger event ${stored.sequence}`;
   if (!isEventType(stored.type)) {
-    throw new UnknownRecordError({ expected: "an event that this version knows", found: `type ${JSON.stringify(stored.type)}`, where, todo: "It may come from a newer trialist: update, then try again." });
+    throw new UnknownRecordError({
+      expected: "an event that this version knows",
+      found: `type ${JSON.stringify(stored.type)}`,
+      where,
+      todo: "It may come from a newer trialist: update, then try again.",
+    });
   }
   const current = currentVersion(stored.type);
   if (stored.version > current || stored.version < 1) {
-    throw new UnknownRecordError({ expected: `${stored.type} at version ${current} or older`, found: `version ${stored.version}`, where, todo: "Update trialist, then try again." });
+    throw new UnknownRecordError({
+      expected: `${stored.type} at version ${current} or older`,
+      found: `version ${stored.version}`,
+      where,
+      todo: "Update trialist, then try again.",
+    });
   }
   let data = stored.data;
   for (let version = stored.version; version < current; version++) data = upcasters[stored.type]?.[version]?.(data) ?? data;

@@ -44,7 +44,8 @@ export type ReadMeasurement =
 export function readMeasurement(text: string | null, wanted: readonly string[]): ReadMeasurement {
   if (text === null) return { kind: "broken", reason: "the evaluator ended well without writing its measurement file" };
   const file = measurementFile.safeParse(parseJson(text));
-  if (!file.success) return { kind: "broken", reason: `the measurement file has another shape than {"metrics": …}, {"invalid": …} or {"disqualified": …}` };
+  if (!file.success)
+    return { kind: "broken", reason: `the measurement file has another shape than {"metrics": …}, {"invalid": …} or {"disqualified": …}` };
   if ("invalid" in file.data) return { kind: "invalid", reason: file.data.invalid };
   if ("disqualified" in file.data) return { kind: "disqualified", reason: file.data.disqualified };
   return readMetrics(file.data.metrics, file.data.records, wanted);
@@ -69,7 +70,8 @@ function readMetrics(metrics: Record<string, unknown>, records: unknown, wanted:
   for (const name of wanted) {
     const value = metrics[name];
     if (value === undefined) return { kind: "invalid", reason: `the metric ${name} is missing from the measurement` };
-    if (typeof value !== "number" || !Number.isFinite(value)) return { kind: "invalid", reason: `the metric ${name} is ${JSON.stringify(value)}, not a finite number` };
+    if (typeof value !== "number" || !Number.isFinite(value))
+      return { kind: "invalid", reason: `the metric ${name} is ${JSON.stringify(value)}, not a finite number` };
     values[name] = value;
   }
   if (records === undefined || records === null) return { kind: "measured", values, records: null };
@@ -92,8 +94,10 @@ export function missedGate(gates: readonly Gate[], values: MetricValues): { read
     if (!("metric" in gate)) continue;
     const value = values[gate.metric];
     if (value === undefined) return { reason: `the gate's metric ${gate.metric} was not measured`, validity: gate.validity };
-    if (gate.atLeast !== null && value < gate.atLeast) return { reason: `${gate.metric} is ${value}, at least ${gate.atLeast} is required`, validity: gate.validity };
-    if (gate.atMost !== null && value > gate.atMost) return { reason: `${gate.metric} is ${value}, at most ${gate.atMost} is allowed`, validity: gate.validity };
+    if (gate.atLeast !== null && value < gate.atLeast)
+      return { reason: `${gate.metric} is ${value}, at least ${gate.atLeast} is required`, validity: gate.validity };
+    if (gate.atMost !== null && value > gate.atMost)
+      return { reason: `${gate.metric} is ${value}, at most ${gate.atMost} is allowed`, validity: gate.validity };
   }
   return null;
 }

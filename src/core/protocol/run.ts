@@ -30,7 +30,17 @@ export const runConfiguration = z.strictObject({
     callWallMs: z.number().int().positive(),
   }),
   /** What a role call reserves before it starts. */
-  callReservation: z.strictObject({ costUsd: z.number().nonnegative(), tokens: z.number().int().nonnegative(), computeMs: z.number().nonnegative() }),
-  host: z.strictObject({ platform: z.string(), cpus: z.number().int().positive(), cpuModel: z.string(), memoryBytes: z.number(), versions: z.record(z.string(), z.string()) }),
+  callReservation: z.strictObject({
+    costUsd: z.number().nonnegative(),
+    tokens: z.number().int().nonnegative(),
+    computeMs: z.number().nonnegative(),
+  }),
+  host: z.strictObject({
+    platform: z.string(),
+    cpus: z.number().int().positive(),
+    cpuModel: z.string(),
+    memoryBytes: z.number(),
+    versions: z.record(z.string(), z.string()),
+  }),
 });
 export type RunConfiguration = z.infer<typeof runConfiguration>;

@@ -44,9 +44,7 @@ function noiseFloor(noise: Pick<Noise, "sd"> & { readonly n?: number }, level: n
  * Variance", 1959, chapter 7) these expect σ²ᵣ / R + σ²ₑ / RS and σ²ₛ / S + σ²ₑ / RS, so that their sum exceeds the true
  * variance by σ²ₑ / RS and is never too small on average. Interval by `marginOf`.
  *
- * With two or three seeds Satterthwaite's approximation is a little bold: at level 0.05, normal noise that only seeds
- * and records bring is called an improvement in up to 8 % (two seeds), 6 % (three) and 5.5 % (five) of comparisons.
- * A coarse metric whose few seeds agree by chance has no seed part at all. More confirmations mend both.
+ * A coarse metric whose few seeds agree by chance has no seed part at all; more confirmations mend that.
  * @throws RecordsDifferError when two measurements hold different records
  */
 export function pairedVerdict(

@@ -1,8 +1,8 @@
 import type { OwnedRun } from "../../app/own-run.js";
-import { exitCodes } from "./command.js";
 import type { StoredRunEvent } from "../../core/protocol/events.js";
-import type { Terminal } from "./terminal.js";
 import { liveLine, trialLine } from "../../research/report/progress-line.js";
+import { exitCodes } from "./command.js";
+import type { Terminal } from "./terminal.js";
 
 /**
  * Drives a run to its end with live progress. Ctrl-C once: the current step ends and the run is paused. Twice: it is

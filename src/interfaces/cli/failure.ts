@@ -23,7 +23,11 @@ export function describeFailure(error: unknown): Described {
   const exitCode = known ?? exitCodes.unexpected;
   const causes = causesOf(failure).map((cause) => `\n  because: ${cause}`);
   const trailer = known === undefined ? `\n${failure.stack ?? ""}\nThis is a defect of trialist; the run's records are whole.` : "";
-  return { text: `trialist: ${failure.message}${causes.join("")}${trailer}`, document: { name: failure.name, message: failure.message, exitCode }, exitCode };
+  return {
+    text: `trialist: ${failure.message}${causes.join("")}${trailer}`,
+    document: { name: failure.name, message: failure.message, exitCode },
+    exitCode,
+  };
 }
 
 function causesOf(error: Error): string[] {

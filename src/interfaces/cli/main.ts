@@ -15,7 +15,9 @@ Example:
 
 async function main(argv: readonly string[]): Promise<number> {
   const program = new Command("trialist")
-    .description("Runs research on code: researchers propose changes to a recipe, trialist measures each under a protocol that they cannot bend.")
+    .description(
+      "Runs research on code: researchers propose changes to a recipe, trialist measures each under a protocol that they cannot bend.",
+    )
     .version(await version())
     .exitOverride()
     .addHelpText("after", footer);
@@ -26,10 +28,17 @@ async function main(argv: readonly string[]): Promise<number> {
     if (entry.name !== asked) continue;
     const loaded = (await entry.load()).command;
     loaded.describe(command);
-    command.option("--json", "print one JSON document instead of text").option("-C, --folder <folder>", "the project's folder", process.cwd());
+    command
+      .option("--json", "print one JSON document instead of text")
+      .option("-C, --folder <folder>", "the project's folder", process.cwd());
     command.exitOverride().action(async () => {
       const options = command.opts();
-      code = await loaded.run({ args: command.args, options, folder: String(options.folder), terminal: openTerminal(options.json === true) });
+      code = await loaded.run({
+        args: command.args,
+        options,
+        folder: String(options.folder),
+        terminal: openTerminal(options.json === true),
+      });
     });
   }
   await program.parseAsync([...argv], { from: "user" });

@@ -6,7 +6,11 @@ import { type CliCommand, exitCodes, textOption } from "./command.js";
 export function operatorCommandOf(type: "pause" | "finish" | "cancel", description: string, example: string): CliCommand {
   return {
     describe(program) {
-      program.description(description).argument("<run>", "name of the run").requiredOption("--reason <text>", "why; recorded").addHelpText("after", `\nExample:\n  ${example}`);
+      program
+        .description(description)
+        .argument("<run>", "name of the run")
+        .requiredOption("--reason <text>", "why; recorded")
+        .addHelpText("after", `\nExample:\n  ${example}`);
     },
     async run({ args, options, folder, terminal }) {
       const name = args[0] ?? "";

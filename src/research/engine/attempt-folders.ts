@@ -1,4 +1,4 @@
-import { cp, mkdir, rm, writeFile, chmod } from "node:fs/promises";
+import { chmod, cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 
@@ -21,7 +21,13 @@ export class AttemptFolders {
   }
 
   /** A fresh workspace with the candidate's files over the context's, and an empty output folder. Nothing of an earlier stage is in it. */
-  async candidateStage(stage: string, repeat: number, manifest: CandidateManifest, content: (digest: string) => Uint8Array, context: string | null): Promise<{ workspace: string; output: string }> {
+  async candidateStage(
+    stage: string,
+    repeat: number,
+    manifest: CandidateManifest,
+    content: (digest: string) => Uint8Array,
+    context: string | null,
+  ): Promise<{ workspace: string; output: string }> {
     const folder = join(this.root, `${stage}-${repeat}`);
     await rm(folder, { recursive: true, force: true });
     const workspace = join(folder, "workspace");

@@ -7,7 +7,7 @@ import { canonicalJson } from "../../core/protocol/canonical.js";
 import { type Environment, isSelfReported, type Metric, type Stage } from "../../core/protocol/environment.js";
 import type { EventData } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
-import { type MetricValues, missedGate, type ReadMeasurement, readMeasurement, type RecordSet } from "../../core/protocol/measurement.js";
+import { type MetricValues, missedGate, type ReadMeasurement, type RecordSet, readMeasurement } from "../../core/protocol/measurement.js";
 import type { StageOutcome } from "../../core/protocol/outcome.js";
 import type { AttemptFolders } from "./attempt-folders.js";
 
@@ -34,11 +34,18 @@ const maxMeasurementBytes = 128 * 1024 * 1024;
 
 /** Metrics that the last measuring evaluator must give. */
 function wantedMetrics(environment: Environment, stage: Stage): string[] {
-  return stage.purpose === "in-loop" ? environment.metrics.filter((metric) => metric.from.kind === "measurement").map((metric) => metric.name) : [];
+  return stage.purpose === "in-loop" || stage.purpose === "held-out"
+    ? environment.metrics.filter((metric) => metric.from.kind === "measurement").map((metric) => metric.name)
+    : [];
 }
 
 /** Reads what an evaluator stage wrote; a stage without a purpose writes nothing. */
-export async function readEvaluatorFile(host: ConcludeHost, folders: AttemptFolders, stage: Stage, ended: EndedStage): Promise<ReadMeasurement | null> {
+export async function readEvaluatorFile(
+  host: ConcludeHost,
+  folders: AttemptFolders,
+  stage: Stage,
+  ended: EndedStage,
+): Promise<ReadMeasurement | null> {
   if (stage.purpose === null || ended.outcome.exitCode !== 0 || ended.outcome.limit !== null) return null;
   const text = await readPlainFile(join(folders.root, `${stage.name}-1`, "measurement", "measurement.json"));
   return readMeasurement(text, wantedMetrics(host.prepared.environment, stage));
@@ -58,13 +65,18 @@ async function readPlainFile(path: string): Promise<string | null> {
 }
 
 /** All stages ended well: gathers the metrics from where the environment says they come, then asks the gates. */
-export async function conclude(host: ConcludeHost, folders: AttemptFolders, ended: readonly EndedStage[]): Promise<Result> {
+export async function conclude(
+  host: ConcludeHost,
+  folders: AttemptFolders,
+  ended: readonly EndedStage[],
+  purpose: "in-loop" | "held-out",
+): Promise<Result> {
   const { environment } = host.prepared;
   const oversized = oversizedArtifact(environment, ended);
   if (oversized !== null) return { kind: "ended", status: "over_size", stage: oversized.stage, reason: oversized.reason, values: {} };
   const values: MetricValues = {};
   let records: RecordSet | null = null;
-  const measuring = ended.filter((each) => each.stage.purpose === "in-loop").at(-1);
+  const measuring = ended.filter((each) => each.stage.purpose === purpose).at(-1);
   if (measuring !== undefined) {
     const read = await readEvaluatorFile(host, folders, measuring.stage, measuring);
     if (read?.kind === "measured") {
@@ -75,14 +87,27 @@ export async function conclude(host: ConcludeHost, folders: AttemptFolders, ende
   const wallSeconds: Record<string, number[]> = {};
   for (const metric of environment.metrics) {
     const problem = await takeOutside(host, metric, ended, values, wallSeconds);
-    if (problem !== null) return { kind: "ended", status: "no_result", stage: metric.from.kind === "stdout" ? metric.from.stage : null, reason: problem, values: {} };
+    if (problem !== null)
+      return {
+        kind: "ended",
+        status: "no_result",
+        stage: metric.from.kind === "stdout" ? metric.from.stage : null,
+        reason: problem,
+        values: {},
+      };
   }
   const missed = missedGate(environment.gates, values);
   if (missed !== null) return { kind: "ended", status: "gate_missed", stage: measuring?.stage.name ?? null, reason: missed.reason, values };
   return measuredResult(host, ended, values, records, wallSeconds);
 }
 
-function measuredResult(host: ConcludeHost, ended: readonly EndedStage[], values: MetricValues, records: RecordSet | null, wallSeconds: Record<string, number[]>): Result {
+function measuredResult(
+  host: ConcludeHost,
+  ended: readonly EndedStage[],
+  values: MetricValues,
+  records: RecordSet | null,
+  wallSeconds: Record<string, number[]>,
+): Result {
   const first = ended[0];
   if (first === undefined) return { kind: "interrupted", reason: "no stage ran" };
   const selfReported = host.prepared.environment.metrics.filter(isSelfReported).map((metric) => metric.name);
@@ -99,14 +124,21 @@ function oversizedArtifact(environment: Environment, ended: readonly EndedStage[
     if (!("artifact" in gate)) continue;
     for (const each of ended) {
       const output = each.outcome.outputs.find((one) => one.path === gate.artifact && one.bytes > gate.atMostBytes);
-      if (output !== undefined) return { stage: each.stage.name, reason: `${gate.artifact} holds ${output.bytes} bytes, at most ${gate.atMostBytes} are allowed` };
+      if (output !== undefined)
+        return { stage: each.stage.name, reason: `${gate.artifact} holds ${output.bytes} bytes, at most ${gate.atMostBytes} are allowed` };
     }
   }
   return null;
 }
 
 /** Fills in a metric that does not come from the evaluator. Returns why it is missing, or null. */
-async function takeOutside(host: ConcludeHost, metric: Metric, ended: readonly EndedStage[], values: MetricValues, wallSeconds: Record<string, number[]>): Promise<string | null> {
+async function takeOutside(
+  host: ConcludeHost,
+  metric: Metric,
+  ended: readonly EndedStage[],
+  values: MetricValues,
+  wallSeconds: Record<string, number[]>,
+): Promise<string | null> {
   const { from } = metric;
   if (from.kind === "measurement") return null;
   const runs = ended.filter((each) => each.stage.name === from.stage);
@@ -117,9 +149,11 @@ async function takeOutside(host: ConcludeHost, metric: Metric, ended: readonly E
     return null;
   }
   const printed = [];
-  for (const run of runs) printed.push(lastMatch(await host.executor.output(run.executionId), run.outcome.stdout.omittedBytes > 0, from.pattern));
+  for (const run of runs)
+    printed.push(lastMatch(await host.executor.output(run.executionId), run.outcome.stdout.omittedBytes > 0, from.pattern));
   const numbers = printed.filter((value): value is number => value !== null);
-  if (numbers.length < runs.length || numbers.length === 0) return `the output of ${from.stage} holds no finite number where ${from.pattern} looks for ${metric.name}`;
+  if (numbers.length < runs.length || numbers.length === 0)
+    return `the output of ${from.stage} holds no finite number where ${from.pattern} looks for ${metric.name}`;
   values[metric.name] = numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
   return null;
 }

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import type { Executor, Found } from "../../core/ports/executor.js";
-import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
 import { pipelineStages } from "../../core/harness/decide/measurements.js";
 import type { OpenMeasurement } from "../../core/harness/state.js";
+import type { Executor, Found } from "../../core/ports/executor.js";
+import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
 import type { Amount } from "../../core/protocol/budget.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import { digestOf } from "../../core/protocol/canonical.js";
@@ -41,7 +41,8 @@ export type StageCommand = WithoutTime<Extract<Command, { type: "start_stage" | 
 /** `halted`: the run was paused before it began; `closed`: nobody wants the measurement any more. */
 type Performed = { readonly kind: "ended" | "halted" | "closed" } | { readonly kind: "gone"; readonly reason: string };
 
-const defaultCollectBytes = 256 * 1024 * 1024;
+/** Largest declared output that is collected unless a gate allows more, in bytes. */
+export const defaultCollectBytes = 256 * 1024 * 1024;
 
 /**
  * Takes one attempt of a measurement through the stages that are still to run. After a crash it is called again with
@@ -77,13 +78,14 @@ export class Pipeline {
         if (judgement.kind !== "continue") return this.end(this.resultOf(judgement, stage));
       }
     }
-    return this.end(await conclude(this.host, this.folders, this.ended));
+    return this.end(await conclude(this.host, this.folders, this.ended, "in-loop"));
   }
 
   private alreadyEnded(stage: Stage, repeat: number): boolean {
     const known = this.measurement.endedStages[`${stage.name}#${repeat}`];
     if (known === undefined) return false;
-    if (!this.ended.some((each) => each.stage.name === stage.name && each.repeat === repeat)) this.ended.push({ stage, repeat, executionId: this.executionId(stage, repeat), ...known });
+    if (!this.ended.some((each) => each.stage.name === stage.name && each.repeat === repeat))
+      this.ended.push({ stage, repeat, executionId: this.executionId(stage, repeat), ...known });
     return true;
   }
 
@@ -118,7 +120,19 @@ export class Pipeline {
     if (found.state === "unknown") {
       const { prepared, sandbox, hostEnvironment } = this.host;
       await this.host.executor.start(
-        await stageExecution({ id, stage, repeat, seed: repeatSeed(this.measurement.seed, repeat), sandbox, prepared, folders: this.folders, manifest: this.manifest, content: this.host.blob, hostEnvironment, collectMaxBytes: this.collectMaxBytes() }),
+        await stageExecution({
+          id,
+          stage,
+          repeat,
+          seed: repeatSeed(this.measurement.seed, repeat),
+          sandbox,
+          prepared,
+          folders: this.folders,
+          manifest: this.manifest,
+          content: this.host.blob,
+          hostEnvironment,
+          collectMaxBytes: this.collectMaxBytes(),
+        }),
       );
     }
     return this.host.executor.wait(id);
@@ -137,7 +151,8 @@ export class Pipeline {
   }
 
   private resultOf(judgement: Exclude<StageJudgement, { kind: "continue" }>, stage: Stage): AttemptResult {
-    if (judgement.kind === "evaluator_failure") return { kind: "evaluator_failure", stage: stage.name, reason: judgement.reason.slice(0, 4000) };
+    if (judgement.kind === "evaluator_failure")
+      return { kind: "evaluator_failure", stage: stage.name, reason: judgement.reason.slice(0, 4000) };
     return { kind: "ended", status: judgement.status, stage: stage.name, reason: judgement.reason.slice(0, 4000), values: {} };
   }
 
@@ -161,7 +176,7 @@ export class Pipeline {
 }
 
 /** Seed of a repeat: the measurement's own for the first, then one derived from it. */
-function repeatSeed(seed: number, repeat: number): number {
+export function repeatSeed(seed: number, repeat: number): number {
   return repeat === 1 ? seed : Number.parseInt(digestOf(`repeat\n${seed}\n${repeat}`).slice(0, 8), 16) % 2 ** 31;
 }
 

@@ -23,6 +23,8 @@ export interface StageRun {
   readonly hostEnvironment: Readonly<Record<string, string | undefined>>;
   /** Largest declared output that is collected, in bytes. */
   readonly collectMaxBytes: number;
+  /** Folder of the held-out split, for a held-out stage alone; no other caller knows it. */
+  readonly heldoutFolder?: string;
 }
 
 const keptBytes = 64 * 1024;
@@ -61,8 +63,23 @@ async function evaluatorExecution(run: StageRun): Promise<StageExecution> {
     TRIALIST_MEASUREMENT: join(places.show(measurement, "measurement", "read-write"), "measurement.json"),
   };
   variables.TRIALIST_DATA = prepared.data.public === null ? pack : places.show(prepared.data.public, "data", "read-only");
-  if (prepared.data.inloop !== null) variables.TRIALIST_LABELS = places.show(prepared.data.inloop, "labels", "read-only");
-  return { ...common(run, places, variables), workingDirectory: pack, outputFolder: null, outputs: [], collectInto: null, writableFolders: [measurement] };
+  Object.assign(variables, showLabels(run, places));
+  return {
+    ...common(run, places, variables),
+    workingDirectory: pack,
+    outputFolder: null,
+    outputs: [],
+    collectInto: null,
+    writableFolders: [measurement],
+  };
+}
+
+/** The labels that a trusted stage sees: the in-loop ones, or for a held-out stage both, under names of their own. */
+function showLabels(run: StageRun, places: Places): Record<string, string> {
+  const { inloop } = run.prepared.data;
+  if (run.heldoutFolder === undefined) return inloop === null ? {} : { TRIALIST_LABELS: places.show(inloop, "labels", "read-only") };
+  const heldout = { TRIALIST_LABELS: places.show(run.heldoutFolder, "labels", "read-only") };
+  return inloop === null ? heldout : { ...heldout, TRIALIST_INLOOP: places.show(inloop, "inloop", "read-only") };
 }
 
 type Common = Omit<StageExecution, "workingDirectory" | "outputFolder" | "outputs" | "collectInto" | "writableFolders">;
@@ -71,7 +88,9 @@ function common(run: StageRun, places: Places, variables: Readonly<Record<string
   const { stage, prepared } = run;
   places.showAsIs(prepared.runtime.mounts);
   places.showAsIs(prepared.mounts);
-  const passed = Object.fromEntries(stage.pass.flatMap((name) => (run.hostEnvironment[name] === undefined ? [] : [[name, run.hostEnvironment[name]]])));
+  const passed = Object.fromEntries(
+    stage.pass.flatMap((name) => (run.hostEnvironment[name] === undefined ? [] : [[name, run.hostEnvironment[name]]])),
+  );
   const environment: Record<string, string> = {
     ...passed,
     ...prepared.runtime.environment,

@@ -17,11 +17,13 @@ export function valueInterval(state: RunState, trial: Trial, blob?: ReadBlob): [
   const results = ownResults(trial);
   const values = results.map((result) => result.values[metric]).filter((value) => value !== undefined);
   if (values.length === 0) return null;
-  const seeds = state.noise?.deterministic === true || values.length < 2 ? null : errorOfMean(values);
+  // Repetitions that agree to the last digit say that seeds change nothing, not that the value is exact.
+  const seeds = values.some((value) => value !== values[0]) ? errorOfMean(values) : null;
   const records = blob === undefined ? null : recordPart(results, metric, blob);
   const parts = [seeds, records].filter((part) => part !== null);
-  // A single stochastic repetition leaves the seeds' share unknown, and an interval without it would be too narrow.
-  if (parts.length === 0 || (seeds === null && state.noise?.deterministic !== true)) return null;
+  // A single repetition of what may vary leaves the seeds' share unknown: an interval without it would be too narrow.
+  const seedsUnknown = values.length < 2 && state.noise?.deterministic !== true;
+  if (parts.length === 0 || seedsUnknown) return null;
   const half = marginOf(parts, promotion.level);
   const centre = mean(values);
   return [centre - half, centre + half];

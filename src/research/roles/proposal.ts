@@ -1,9 +1,9 @@
-import type { Environment } from "../../core/protocol/environment.js";
-import { type Digest, canonicalJson } from "../../core/protocol/canonical.js";
-import { type CandidateFile, type CandidateManifest, candidateManifest, manifestOf } from "../../core/protocol/candidate.js";
-import type { Answer } from "../../core/protocol/commands.js";
 import { isPlainPath, readProposal, violation } from "../../core/harness/admission.js";
 import type { ProposalView } from "../../core/harness/views.js";
+import { type CandidateFile, type CandidateManifest, candidateManifest, manifestOf } from "../../core/protocol/candidate.js";
+import { canonicalJson, type Digest } from "../../core/protocol/canonical.js";
+import type { Answer } from "../../core/protocol/commands.js";
+import type { Environment } from "../../core/protocol/environment.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 
 /** What roles need of the ledger's blobs. */
@@ -30,8 +30,15 @@ export function proposalDocument(view: ProposalView, environment: Environment, b
       editable: environment.surface.editable,
       maxBytes: environment.surface.maxBytes,
     },
-    base: { trial: base.trial, status: base.status, value: base.value, hypothesis: base.hypothesis, files: filesOf(base.candidate.blob, blobs) },
-    failure: failure === null ? null : { status: failure.status, stage: failure.stage, reason: failure.reason, output: shown(failure, blobs) },
+    base: {
+      trial: base.trial,
+      status: base.status,
+      value: base.value,
+      hypothesis: base.hypothesis,
+      files: filesOf(base.candidate.blob, blobs),
+    },
+    failure:
+      failure === null ? null : { status: failure.status, stage: failure.stage, reason: failure.reason, output: shown(failure, blobs) },
     memory: view.memory,
     best: view.best,
     trialsLeft: view.trialsLeft,
@@ -55,11 +62,18 @@ function filesOf(digest: Digest, blobs: Blobs): Record<string, string> {
 /** Reads a raw answer into a submission, storing what it holds; or says what is wrong with it. */
 export function readAnswer(raw: Uint8Array, base: Digest, blobs: Blobs): Answer {
   const output = parseJson(decoder.decode(raw));
-  if (output === undefined) return { kind: "unreadable", violations: [violation("not_json", "the answer must be one JSON document and nothing else", null)] };
+  if (output === undefined)
+    return { kind: "unreadable", violations: [violation("not_json", "the answer must be one JSON document and nothing else", null)] };
   const proposal = readProposal(output);
   if (!("edits" in proposal)) return { kind: "unreadable", violations: proposal };
   const outside = [...proposal.edits.keys()].filter((path) => !isPlainPath(path));
-  if (outside.length > 0) return { kind: "unreadable", violations: outside.map((path) => violation("path_outside", "a path must be relative, with forward slashes, without . or .. parts", path)) };
+  if (outside.length > 0)
+    return {
+      kind: "unreadable",
+      violations: outside.map((path) =>
+        violation("path_outside", "a path must be relative, with forward slashes, without . or .. parts", path),
+      ),
+    };
   const manifest = applyEdits(manifestAt(base, blobs), proposal.edits, blobs);
   const bytes = new TextEncoder().encode(canonicalJson(manifest));
   return {
@@ -93,4 +107,3 @@ function parseJson(text: string): unknown {
     return undefined;
   }
 }
-

@@ -1,7 +1,7 @@
-import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
-import type { ProposalView } from "../../core/harness/views.js";
+import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { configurationOf, trialOf } from "../../core/harness/state.js";
+import type { ProposalView } from "../../core/harness/views.js";
 import type { Researcher } from "../../core/ports/researcher.js";
 import { ResearcherFailedError } from "../../core/ports/researcher.js";
 import { RefusedError } from "../../core/protocol/errors.js";
@@ -155,7 +155,11 @@ export class Runner {
     const measurement = run.state.measurements[id];
     if (measurement === undefined) return;
     const manifest = manifestAt(trialOf(run.state, measurement.subject).candidate.blob, run.ledger);
-    const pipeline = new Pipeline(this.pipelineHost(measurement.attempt), { ...measurement, endedStages: { ...measurement.endedStages } }, manifest);
+    const pipeline = new Pipeline(
+      this.pipelineHost(measurement.attempt),
+      { ...measurement, endedStages: { ...measurement.endedStages } },
+      manifest,
+    );
     await pipeline.run();
   }
 
@@ -169,7 +173,8 @@ export class Runner {
       record: (command: StageCommand) => {
         if (this.leaving || run.state.measurements[command.measurement]?.running !== true) return false;
         run.dispatch(command);
-        if (command.type === "start_stage") this.running.set(command.measurement, `${command.measurement}.${attempt}/${command.stage}-${command.repeat}`);
+        if (command.type === "start_stage")
+          this.running.set(command.measurement, `${command.measurement}.${attempt}/${command.stage}-${command.repeat}`);
         else this.running.delete(command.measurement);
         this.wake();
         return true;
@@ -185,9 +190,18 @@ export class Runner {
     const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
     const document = proposalDocument(view, configurationOf(run.state).environment, blobs);
     try {
-      const answer = await this.researcherNamed(call.researcher).answer({ call: id, round, role: call.role, seed: call.seed, violations: call.violations, view: document }, signal);
+      const answer = await this.researcherNamed(call.researcher).answer(
+        { call: id, round, role: call.role, seed: call.seed, violations: call.violations, view: document },
+        signal,
+      );
       if (this.leaving || run.state.calls[id] === undefined) return;
-      run.dispatch({ type: "answer_call", call: id, output: run.putBlob(answer.raw), answer: readAnswer(answer.raw, trialOf(run.state, call.base).candidate.blob, blobs), usage: answer.usage });
+      run.dispatch({
+        type: "answer_call",
+        call: id,
+        output: run.putBlob(answer.raw),
+        answer: readAnswer(answer.raw, trialOf(run.state, call.base).candidate.blob, blobs),
+        usage: answer.usage,
+      });
     } catch (error) {
       if (!(error instanceof ResearcherFailedError)) throw error;
       if (this.leaving || run.state.calls[id] === undefined) return;
@@ -198,12 +212,20 @@ export class Runner {
   private researcherNamed(name: string): Researcher {
     const researcher = this.options.researchers.get(name);
     if (researcher !== undefined) return researcher;
-    throw new RefusedError({ expected: `one of the researchers ${[...this.options.researchers.keys()].join(", ")}`, found: name, where: "run configuration" });
+    throw new RefusedError({
+      expected: `one of the researchers ${[...this.options.researchers.keys()].join(", ")}`,
+      found: name,
+      where: "run configuration",
+    });
   }
 
   private loadRecords(trial: string): ReadonlyMap<string, RecordSet> {
     const { ledger, state } = this.run;
-    return new Map(recordsNeeded(state, trial).map((reference) => [reference.blob, JSON.parse(decoder.decode(ledger.blob(reference.blob))) as RecordSet]));
+    return new Map(
+      recordsNeeded(state, trial).map((reference) => [
+        reference.blob,
+        JSON.parse(decoder.decode(ledger.blob(reference.blob))) as RecordSet,
+      ]),
+    );
   }
 }
-

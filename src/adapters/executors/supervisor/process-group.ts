@@ -1,6 +1,6 @@
 import type { ExecutionGroup } from "../../sandbox/cgroup.js";
 import { sandboxInit } from "../leftovers.js";
-import { kill, type ListedProcess, listProcesses, processesMarked, runs, treeBelow } from "../process-tree.js";
+import { handlesTermination, kill, type ListedProcess, listProcesses, processesMarked, runs, treeBelow } from "../process-tree.js";
 
 const patienceMs = 30_000;
 /** One look at all processes serves every execution that asks within this time. */
@@ -52,11 +52,21 @@ export class ProcessGroup {
     return [...new Map(found.map((each) => [each.pid, each])).values()].filter((each) => !each.zombie);
   }
 
-  /** Asks the stage's own processes to end. Bubblewrap's are left alone: their end would kill the others at once. */
+  /**
+   * Asks the stage's own processes to end. Bubblewrap's are left alone, since their end would kill the others at once,
+   * and so is a shell on top that only waits: it would die of the signal, and with it everything that wants its grace.
+   */
   terminate(): void {
-    const own = this.marker === null ? [this.outer, this.sandboxInit()] : [];
+    listing = null;
+    const listed = this.listed();
+    const bubblewraps = this.marker === null ? [this.outer, this.sandboxInit()] : [];
+    const tops = this.marker === null ? [this.sandboxInit()] : [process.pid];
+    const parents = new Set(listed.map((each) => each.parent));
+    const onlyWaits = (each: ListedProcess): boolean =>
+      tops.includes(each.parent) && parents.has(each.pid) && !handlesTermination(each.pid);
+    const asked = listed.filter((each) => !bubblewraps.includes(each.pid) && !onlyWaits(each));
     kill(
-      this.members().filter((pid) => !own.includes(pid)),
+      asked.map((each) => each.pid),
       "SIGTERM",
     );
   }

@@ -3,7 +3,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import type { StageExecution } from "../../../core/ports/executor.js";
-import { type CgroupSupport, findCgroups, noCgroups } from "../../sandbox/cgroup.js";
+import { type CgroupSupport, findCgroups, noCgroups, removeGroups } from "../../sandbox/cgroup.js";
 import { assertReachable } from "../../sandbox/identity.js";
 import { assertUsable, kernelCountsInsideNamespaces, probeSandbox, type SandboxReport } from "../../sandbox/probe.js";
 import { ExecutionExistsError, toWire } from "../errors.js";
@@ -63,7 +63,7 @@ export class Supervisor {
   }
 
   private async cleanUpAfterPredecessor(): Promise<void> {
-    this.records.removeDrafts();
+    await removeGroups(this.records.removeDrafts());
     try {
       const address = JSON.parse(readFileSync(join(this.options.root, addressFile), "utf8")) as SupervisorAddress;
       removeRuntimeFolder(address.runtimeFolder);

@@ -2,7 +2,7 @@ import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
 import type { BlobReference } from "../../protocol/ids.js";
 import { compareValues, gain, type MetricValues, primaryMetric, type RecordSet } from "../../protocol/measurement.js";
-import { type TrialStatus, statusClasses } from "../../protocol/status.js";
+import { statusClasses, type TrialStatus } from "../../protocol/status.js";
 import type { Verdict } from "../../protocol/verdict.js";
 import { estimateOf, noiseFloorVerdict, orderVerdict, type PairedResult, pairedVerdict } from "../../statistics/verdict.js";
 import { drawsOf } from "../draw.js";
@@ -19,7 +19,12 @@ export function recordsNeeded(state: RunState, id: string): BlobReference[] {
   const trial = trialOf(state, id);
   const others = [comparatorOf(state, trial), state.leader?.trial ?? null];
   const firsts = [trial.records, ...others.map((other) => (other === null ? null : trialOf(state, other).records))];
-  const baseline = trial.kind === "baseline" ? Object.values(state.trials).filter((each) => each.kind === "reference").map((each) => each.records) : [];
+  const baseline =
+    trial.kind === "baseline"
+      ? Object.values(state.trials)
+          .filter((each) => each.kind === "reference")
+          .map((each) => each.records)
+      : [];
   const confirmations = trial.results.filter((result) => result.round === trial.confirmation?.round).map((result) => result.records);
   const seen = new Map<string, BlobReference>();
   for (const reference of [...firsts, ...baseline, ...confirmations]) if (reference !== null) seen.set(reference.blob, reference);
@@ -41,7 +46,9 @@ function endFailed(state: RunState, trial: Trial, status: TrialStatus): ReturnTy
   if (trial.kind !== "baseline") return only(ended, ...closePlan(state, trial.id, "failed"));
   return only(ended, {
     type: "run.cancelled",
-    data: { reason: `calibration failed: the baseline ended ${status}${trial.stage === null ? "" : ` in stage ${trial.stage}`}: ${trial.reason}` },
+    data: {
+      reason: `calibration failed: the baseline ended ${status}${trial.stage === null ? "" : ` in stage ${trial.stage}`}: ${trial.reason}`,
+    },
   });
 }
 
@@ -54,12 +61,21 @@ function judgeFirst(state: RunState, trial: Trial, records: Records): ReturnType
   const comparatorVerdict = compareWithComparator(state, trial, records);
   const discard = (reason: string, leaderVerdict: Verdict | null): ReturnType<typeof only> =>
     only(end(state, trial, "discard", reason, { comparatorVerdict, leaderVerdict }), ...closePlan(state, trial.id, "completed"));
-  const primaryGain = gain(primaryMetric(environment), trial.values[primaryMetric(environment).name] ?? Number.NaN, leader.values[primaryMetric(environment).name] ?? Number.NaN);
+  const primaryGain = gain(
+    primaryMetric(environment),
+    trial.values[primaryMetric(environment).name] ?? Number.NaN,
+    leader.values[primaryMetric(environment).name] ?? Number.NaN,
+  );
   if (!better) return discard(`not better than the leader ${leader.trial}`, orderVerdict(primaryGain, promotion.level));
-  if (promotion.rule === "any") return keep(state, trial, trial.values, comparatorVerdict, orderVerdict(primaryGain, promotion.level));
+  if (promotion.rule === "any") {
+    // A tie in the first metric was broken by the next ones: the order as a whole says improved.
+    return keep(state, trial, trial.values, comparatorVerdict, { ...orderVerdict(primaryGain, promotion.level), result: "improved" });
+  }
   if (promotion.rule === "threshold") {
     const verdict = thresholdVerdict(state, trial, primaryGain, records);
-    return verdict.result === "improved" ? keep(state, trial, trial.values, comparatorVerdict, verdict) : discard(`the gain over ${leader.trial} is within the noise`, verdict);
+    return verdict.result === "improved"
+      ? keep(state, trial, trial.values, comparatorVerdict, verdict)
+      : discard(`the gain over ${leader.trial} is within the noise`, verdict);
   }
   return only(...confirm(state, trial, leader.trial, 1));
 }
@@ -84,7 +100,10 @@ function confirm(state: RunState, trial: Trial, against: string, round: number):
     for (const subject of [trial.id, against]) {
       number += 1;
       const reason = subject === trial.id ? "confirmation" : "confirmation_of_leader";
-      events.push({ type: "measurement.requested", data: { measurement: `m${number}`, trial: trial.id, subject, reason, purpose: "confirmation", pair, round, seed: fresh } });
+      events.push({
+        type: "measurement.requested",
+        data: { measurement: `m${number}`, trial: trial.id, subject, reason, purpose: "confirmation", pair, round, seed: fresh },
+      });
     }
   }
   return events;
@@ -95,22 +114,39 @@ function concludeConfirmation(state: RunState, trial: Trial, records: Records): 
   if (confirmation === null) throw refuse("a trial under confirmation", trial.id);
   const comparatorVerdict = compareWithComparator(state, trial, records);
   const discard = (reason: string, verdict: Verdict | null, before: RunEvent[]): ReturnType<typeof only> =>
-    only(...before, end(state, trial, "discard", reason, { comparatorVerdict, leaderVerdict: verdict }), ...closePlan(state, trial.id, "completed"));
+    only(
+      ...before,
+      end(state, trial, "discard", reason, { comparatorVerdict, leaderVerdict: verdict }),
+      ...closePlan(state, trial.id, "completed"),
+    );
   if (confirmation.failed !== null) return discard(confirmation.failed, null, []);
   const mine = trial.results.filter((result) => result.round === confirmation.round && result.reason === "confirmation");
   const theirs = trial.results.filter((result) => result.round === confirmation.round && result.reason === "confirmation_of_leader");
   const verdict = verdictOf(state, pairUp(state, mine, theirs, records));
   const estimate = estimateOf(mine.map((result) => result.values));
-  const confirmed: RunEvent = { type: "trial.confirmed", data: { trial: trial.id, against: confirmation.against, round: confirmation.round, verdict, estimate } };
-  if (verdict.result !== "improved") return discard(`fresh seeds did not confirm the gain over ${confirmation.against}`, verdict, [confirmed]);
+  const confirmed: RunEvent = {
+    type: "trial.confirmed",
+    data: { trial: trial.id, against: confirmation.against, round: confirmation.round, verdict, estimate },
+  };
+  if (verdict.result !== "improved")
+    return discard(`fresh seeds did not confirm the gain over ${confirmation.against}`, verdict, [confirmed]);
   const leader = state.leader;
-  if (leader === null || leader.trial === confirmation.against) return keep(state, trial, estimate, comparatorVerdict, verdict, [confirmed]);
+  if (leader === null || leader.trial === confirmation.against)
+    return keep(state, trial, estimate, comparatorVerdict, verdict, [confirmed]);
   // Somebody else was promoted meanwhile: what counts is the leader of now.
-  if (compareValues(configurationOf(state).environment, estimate, leader.values) <= 0) return discard(`not better than ${leader.trial}, which became the leader meanwhile`, verdict, [confirmed]);
+  if (compareValues(configurationOf(state).environment, estimate, leader.values) <= 0)
+    return discard(`not better than ${leader.trial}, which became the leader meanwhile`, verdict, [confirmed]);
   return only(confirmed, ...confirm(state, trial, leader.trial, confirmation.round + 1));
 }
 
-function keep(state: RunState, trial: Trial, estimate: MetricValues, comparatorVerdict: Verdict | null, leaderVerdict: Verdict, before: RunEvent[] = []): ReturnType<typeof only> {
+function keep(
+  state: RunState,
+  trial: Trial,
+  estimate: MetricValues,
+  comparatorVerdict: Verdict | null,
+  leaderVerdict: Verdict,
+  before: RunEvent[] = [],
+): ReturnType<typeof only> {
   return only(
     ...before,
     end(state, trial, "keep", `better than ${state.leader?.trial ?? "the baseline"}`, { comparatorVerdict, leaderVerdict, best: trial.id }),
@@ -129,7 +165,8 @@ interface EndFacts {
 function end(state: RunState, trial: Trial, status: TrialStatus, reason: string, facts: EndFacts): RunEvent {
   const { environment } = configurationOf(state);
   const valid = statusClasses[status] === "valid" && trial.kind === "search" && trial.values !== null;
-  const keptUnderAny = valid && state.bestUnderAny !== null && compareValues(environment, trial.values ?? {}, state.bestUnderAny.values) > 0;
+  const keptUnderAny =
+    valid && state.bestUnderAny !== null && compareValues(environment, trial.values ?? {}, state.bestUnderAny.values) > 0;
   return {
     type: "trial.ended",
     data: {
@@ -164,13 +201,19 @@ function compareWithComparator(state: RunState, trial: Trial, records: Records):
 function pairOf(state: RunState, trial: Trial, other: Trial, records: Records): PairedResult {
   const { environment } = configurationOf(state);
   const metric = primaryMetric(environment).name;
-  const side = (of: Trial): PairedResult["candidate"] => ({ value: of.values?.[metric] ?? Number.NaN, records: loaded(records, of.records) });
+  const side = (of: Trial): PairedResult["candidate"] => ({
+    value: of.values?.[metric] ?? Number.NaN,
+    records: loaded(records, of.records, metric),
+  });
   return { seed: environment.seed, candidate: side(trial), leader: side(other) };
 }
 
 function pairUp(state: RunState, mine: readonly TrialResult[], theirs: readonly TrialResult[], records: Records): PairedResult[] {
   const metric = primaryMetric(configurationOf(state).environment).name;
-  const side = (result: TrialResult): PairedResult["candidate"] => ({ value: result.values[metric] ?? Number.NaN, records: loaded(records, result.records) });
+  const side = (result: TrialResult): PairedResult["candidate"] => ({
+    value: result.values[metric] ?? Number.NaN,
+    records: loaded(records, result.records, metric),
+  });
   return mine.map((result) => {
     const partner = theirs.find((each) => each.pair === result.pair);
     if (partner === undefined) throw refuse(`a leader's measurement for pair ${result.pair}`, "none");
@@ -178,14 +221,17 @@ function pairUp(state: RunState, mine: readonly TrialResult[], theirs: readonly 
   });
 }
 
-function loaded(records: Records, reference: BlobReference | null): RecordSet | null {
+/** The records behind a reference, if they are of the metric that decides: an interval of another quantity decides nothing. */
+function loaded(records: Records, reference: BlobReference | null, metric: string): RecordSet | null {
   if (reference === null) return null;
   const found = records.get(reference.blob);
   if (found === undefined) throw refuse("the per-record results that `recordsNeeded` names", `none for ${reference.blob}`);
-  return found;
+  return found.metric === metric ? found : null;
 }
 
 function verdictOf(state: RunState, pairs: readonly PairedResult[]): Verdict {
   const { environment, promotion } = configurationOf(state);
-  return pairedVerdict(pairs, primaryMetric(environment).direction, promotion.level, { deterministic: state.noise?.deterministic ?? false });
+  return pairedVerdict(pairs, primaryMetric(environment).direction, promotion.level, {
+    deterministic: state.noise?.deterministic ?? false,
+  });
 }

@@ -16,11 +16,13 @@ export function calibrate(state: RunState, baseline: Trial, records: Records): D
   const { environment, promotion } = configurationOf(state);
   const metric = primaryMetric(environment).name;
   const repetitions = baseline.results.filter((result) => result.reason === "calibration");
-  const noise = noiseOf(repetitions.map((result) => ({ seed: result.seed, value: result.values[metric] ?? Number.NaN })));
+  const noise = {
+    n: repetitions.length,
+    ...noiseOf(repetitions.map((result) => ({ seed: result.seed, value: result.values[metric] ?? Number.NaN }))),
+  };
   const estimate = estimateOf(repetitions.map((result) => result.values));
   const hasRecords = baseline.records !== null;
   const calibrated: Noise = {
-    n: repetitions.length,
     ...noise,
     records: hasRecords,
     smallestGain: smallestConfirmableGain({ noise, promotion, reference: referencePair(state, baseline, records) }),
@@ -28,18 +30,32 @@ export function calibrate(state: RunState, baseline: Trial, records: Records): D
   const ended = endOfBaseline();
   const blind = blindRule(calibrated, promotion.rule, promotion.minimumGain);
   if (blind !== null) return only(ended, { type: "run.cancelled", data: { reason: blind } });
-  return only(ended, { type: "leader.changed", data: { trial: "t0", previous: null, estimate, cause: "calibration" } }, { type: "run.calibrated", data: { noise: calibrated, ...costs(baseline) } });
+  return only(
+    ended,
+    { type: "leader.changed", data: { trial: "t0", previous: null, estimate, cause: "calibration" } },
+    { type: "run.calibrated", data: { noise: calibrated, ...costs(baseline) } },
+  );
 }
 
 function endOfBaseline(): RunEvent {
   return {
     type: "trial.ended",
-    data: { trial: "t0", status: "keep", stage: null, reason: "the starting point, as measured here", bestAtEnd: "t0", comparatorVerdict: null, leaderVerdict: null, keptUnderAny: false },
+    data: {
+      trial: "t0",
+      status: "keep",
+      stage: null,
+      reason: "the starting point, as measured here",
+      bestAtEnd: "t0",
+      comparatorVerdict: null,
+      leaderVerdict: null,
+      keptUnderAny: false,
+    },
   };
 }
 
 function blindRule(noise: Noise, rule: "any" | "threshold" | "confirmed", minimumGain: number | null): string | null {
-  const way = "Set promotion: { rule: threshold, minimum_gain: … } with the smallest gain that matters to you, or let the evaluator write per-record results.";
+  const way =
+    "Set promotion: { rule: threshold, minimum_gain: … } with the smallest gain that matters to you, or let the evaluator write per-record results.";
   if (rule === "confirmed" && noise.deterministic && !noise.records) {
     return `the baseline gives the same value on every seed and its measurement has no per-record results, so the rule confirmed has nothing to confirm with. ${way}`;
   }
@@ -59,7 +75,11 @@ function costs(baseline: Trial): { stageMs: Record<string, number>; pipelineWall
 }
 
 /** A reference row's records beside the baseline's: the only look at how two recipes differ by record before a search. */
-function referencePair(state: RunState, baseline: Trial, records: Records): { readonly baseline: RecordSet; readonly reference: RecordSet } | null {
+function referencePair(
+  state: RunState,
+  baseline: Trial,
+  records: Records,
+): { readonly baseline: RecordSet; readonly reference: RecordSet } | null {
   const reference = Object.values(state.trials).find((trial) => trial.kind === "reference" && trial.records !== null);
   if (reference?.records == null || baseline.records === null) return null;
   const [left, right] = [records.get(baseline.records.blob), records.get(reference.records.blob)];

@@ -1,10 +1,10 @@
-import { canonicalJson, digestOf } from "../../protocol/canonical.js";
-import type { Amount } from "../../protocol/budget.js";
-import { exceeds } from "../../protocol/budget.js";
-import type { Answer, CandidateProposal, Command, Decision, PlanProposal, Submission } from "../../protocol/commands.js";
-import type { RunEvent, Violation } from "../../protocol/events.js";
 import type { Move } from "../../organizations/organization.js";
 import { organizationNamed } from "../../organizations/registry.js";
+import type { Amount } from "../../protocol/budget.js";
+import { exceeds } from "../../protocol/budget.js";
+import { canonicalJson, digestOf } from "../../protocol/canonical.js";
+import type { Answer, CandidateProposal, Command, Decision, PlanProposal, Submission } from "../../protocol/commands.js";
+import type { RunEvent, Violation } from "../../protocol/events.js";
 import { surfaceViolations, violation } from "../admission.js";
 import { drawsOf } from "../draw.js";
 import { activeTime, configurationOf, type OpenCall, type RunState } from "../state.js";
@@ -35,9 +35,19 @@ export const advance: Handler<Of<"advance">> = (state, command) => {
     case "finish":
       return only(...finishing(state, move.reason, true));
     case "schedule":
-      return only({ type: "wake_up.scheduled", data: { wakeUp: move.wakeUp, dueAtActiveMs: activeTime(state, command.at) + move.afterActiveMs } });
+      return only({
+        type: "wake_up.scheduled",
+        data: { wakeUp: move.wakeUp, dueAtActiveMs: activeTime(state, command.at) + move.afterActiveMs },
+      });
     case "session":
-      return openSession(state, { at: command.at, type: "open_session", role: move.role, researcher: researcherFor(state, move.role), base: move.base, reopens: move.reopens });
+      return openSession(state, {
+        at: command.at,
+        type: "open_session",
+        role: move.role,
+        researcher: researcherFor(state, move.role),
+        base: move.base,
+        reopens: move.reopens,
+      });
     case "call":
       return requestCall(state, move, command.at);
   }
@@ -94,7 +104,16 @@ function dueRemeasurement(state: RunState): RunEvent | null {
   const number = state.counters.measurement + 1;
   return {
     type: "measurement.requested",
-    data: { measurement: `m${number}`, trial: "t0", subject: "t0", reason: "remeasurement", purpose: "in-loop", pair: 0, round: 0, seed: drawsOf(seed).seed("remeasurement", number) },
+    data: {
+      measurement: `m${number}`,
+      trial: "t0",
+      subject: "t0",
+      reason: "remeasurement",
+      purpose: "in-loop",
+      pair: 0,
+      round: 0,
+      seed: drawsOf(seed).seed("remeasurement", number),
+    },
   };
 }
 
@@ -102,7 +121,10 @@ export const answerCall: Handler<Of<"answer_call">> = (state, command) => {
   const call = openCall(state, command.call);
   const violations = answerViolations(state, call, command.answer);
   if (violations.length > 0) return only(...refusedCall(state, call, command, violations));
-  const answered: RunEvent = { type: "call.answered", data: { call: call.id, round: call.round, output: command.output, usage: command.usage } };
+  const answered: RunEvent = {
+    type: "call.answered",
+    data: { call: call.id, round: call.round, output: command.output, usage: command.usage },
+  };
   return only(answered, ...admitAnswer(state, call, command.answer));
 };
 
@@ -115,7 +137,13 @@ function answerViolations(state: RunState, call: OpenCall, answer: Answer): read
 }
 
 function admitAnswer(state: RunState, call: OpenCall, answer: Answer): RunEvent[] {
-  const admission: Admission = { by: { call: call.id }, base: call.base, comparator: call.comparator, move: call.move, bestAtView: call.bestAtView };
+  const admission: Admission = {
+    by: { call: call.id },
+    base: call.base,
+    comparator: call.comparator,
+    move: call.move,
+    bestAtView: call.bestAtView,
+  };
   switch (answer.kind) {
     case "proposal":
       return admitSubmission(state, answer, admission);
@@ -133,7 +161,10 @@ function admitAnswer(state: RunState, call: OpenCall, answer: Answer): RunEvent[
 function refusedCall(state: RunState, call: OpenCall, command: Of<"answer_call">, violations: readonly Violation[]): RunEvent[] {
   const final = call.round >= configurationOf(state).limits.callRounds;
   return [
-    { type: "call.refused", data: { call: call.id, round: call.round, output: command.output, violations: violations.slice(0, 20), final, usage: command.usage } },
+    {
+      type: "call.refused",
+      data: { call: call.id, round: call.round, output: command.output, violations: violations.slice(0, 20), final, usage: command.usage },
+    },
     ...suspendLane(state, final),
   ];
 }
@@ -142,7 +173,10 @@ export const failCall: Handler<Of<"fail_call">> = (state, command) => {
   const call = openCall(state, command.call);
   const final = call.round >= configurationOf(state).limits.callRounds;
   return only(
-    { type: "call.failed", data: { call: call.id, round: call.round, kind: command.kind, message: command.message.slice(0, 4000), final, usage: command.usage } },
+    {
+      type: "call.failed",
+      data: { call: call.id, round: call.round, kind: command.kind, message: command.message.slice(0, 4000), final, usage: command.usage },
+    },
     ...suspendLane(state, final),
   );
 };
@@ -151,7 +185,15 @@ export const failCall: Handler<Of<"fail_call">> = (state, command) => {
 function suspendLane(state: RunState, final: boolean): RunEvent[] {
   const bound = configurationOf(state).limits.refusedCalls;
   if (!final || state.callCounts.refusedInARow + 1 < bound) return [];
-  return [{ type: "run.suspended", data: { reason: `${bound} calls in a row brought no admissible candidate`, todo: "`trialist status RUN` shows why the last ones were refused; mend the researcher, then `trialist resume RUN`." } }];
+  return [
+    {
+      type: "run.suspended",
+      data: {
+        reason: `${bound} calls in a row brought no admissible candidate`,
+        todo: "`trialist status RUN` shows why the last ones were refused; mend the researcher, then `trialist resume RUN`.",
+      },
+    },
+  ];
 }
 
 /** Push: a session, an MCP client or a person hands in a candidate that nobody asked for. Same door, same rules. */
@@ -168,8 +210,15 @@ export const submit: Handler<Of<"submit">> = (state, command) => {
     ...(cap === null ? [] : [violation("budget", `the ${cap} budget is used up`, null)]),
   ];
   const plan = `p${state.counters.plan + 1}`;
-  const admission: Admission = { by: command.by, base: command.base, comparator: command.base, move: {}, bestAtView: state.leader?.trial ?? null };
-  if (violations.length > 0) return only(proposed(plan, command.submission, admission), { type: "plan.refused", data: { plan, violations } });
+  const admission: Admission = {
+    by: command.by,
+    base: command.base,
+    comparator: command.base,
+    move: {},
+    bestAtView: state.leader?.trial ?? null,
+  };
+  if (violations.length > 0)
+    return only(proposed(plan, command.submission, admission), { type: "plan.refused", data: { plan, violations } });
   const session: RunEvent[] = "session" in command.by ? [{ type: "session.submitted", data: { session: command.by.session, plan } }] : [];
   return only(...admitSubmission(state, command.submission, admission), ...session);
 };
@@ -227,10 +276,32 @@ function admitTrial(state: RunState, plan: string | null, proposal: CandidatePro
   const trial = `t${state.counters.trial + 1}`;
   const best = { bestAtView: admission.bestAtView, bestAtSubmission: state.leader?.trial ?? null };
   return [
-    { type: "trial.admitted", data: { trial, kind: "search", plan, candidate: proposal.candidate, base: admission.base, parents: [admission.base], move: { ...admission.move }, name: null, ...best } },
+    {
+      type: "trial.admitted",
+      data: {
+        trial,
+        kind: "search",
+        plan,
+        candidate: proposal.candidate,
+        base: admission.base,
+        parents: [admission.base],
+        move: { ...admission.move },
+        name: null,
+        ...best,
+      },
+    },
     {
       type: "measurement.requested",
-      data: { measurement: `m${state.counters.measurement + 1}`, trial, subject: trial, reason: "first", purpose: "in-loop", pair: 0, round: 0, seed: configurationOf(state).environment.seed },
+      data: {
+        measurement: `m${state.counters.measurement + 1}`,
+        trial,
+        subject: trial,
+        reason: "first",
+        purpose: "in-loop",
+        pair: 0,
+        round: 0,
+        seed: configurationOf(state).environment.seed,
+      },
     },
   ];
 }

@@ -1,4 +1,4 @@
-import { exceeds, type Amount } from "../../protocol/budget.js";
+import { type Amount, exceeds } from "../../protocol/budget.js";
 import type { Command } from "../../protocol/commands.js";
 import type { Stage } from "../../protocol/environment.js";
 import type { RunEvent } from "../../protocol/events.js";
@@ -21,7 +21,8 @@ export function worstCase(stages: readonly Stage[]): Amount {
 
 export const startAttempt: Handler<Of<"start_attempt">> = (state, command) => {
   const measurement = open(state, command.measurement);
-  if (measurement.running) throw refuse("a measurement without a running attempt", `${measurement.id}, attempt ${measurement.attempt} of which runs`);
+  if (measurement.running)
+    throw refuse("a measurement without a running attempt", `${measurement.id}, attempt ${measurement.attempt} of which runs`);
   const { environment, budget } = configurationOf(state);
   const reservation = worstCase(environment.stages);
   const cap = exceeds(state.budget, budget, reservation);
@@ -35,19 +36,29 @@ export const startStage: Handler<Of<"start_stage">> = (state, command) => {
   // After a crash the engine asks again for the stage that it had announced: there is nothing new to record.
   if (measurement.startedStage === key) return only();
   if (measurement.endedStages[key] !== undefined) throw refuse("a stage that has not run in this attempt", `${key} of ${measurement.id}`);
-  return only({ type: "stage.started", data: { measurement: measurement.id, attempt: measurement.attempt, stage: command.stage, repeat: command.repeat } });
+  return only({
+    type: "stage.started",
+    data: { measurement: measurement.id, attempt: measurement.attempt, stage: command.stage, repeat: command.repeat },
+  });
 };
 
 export const endStage: Handler<Of<"end_stage">> = (state, command) => {
   const measurement = running(state, command.measurement);
-  if (measurement.startedStage !== `${command.stage}#${command.repeat}`) throw refuse("a stage that was started", `${command.stage}#${command.repeat} of ${measurement.id}`);
+  if (measurement.startedStage !== `${command.stage}#${command.repeat}`)
+    throw refuse("a stage that was started", `${command.stage}#${command.repeat} of ${measurement.id}`);
   const { stage, repeat, outcome, stdout, stderr } = command;
-  return only({ type: "stage.ended", data: { measurement: measurement.id, attempt: measurement.attempt, stage, repeat, outcome, stdout, stderr } });
+  return only({
+    type: "stage.ended",
+    data: { measurement: measurement.id, attempt: measurement.attempt, stage, repeat, outcome, stdout, stderr },
+  });
 };
 
 export const endAttempt: Handler<Of<"end_attempt">> = (state, command) => {
   const measurement = running(state, command.measurement);
-  const ended: RunEvent = { type: "attempt.ended", data: { measurement: measurement.id, attempt: measurement.attempt, result: command.result, usage: command.usage } };
+  const ended: RunEvent = {
+    type: "attempt.ended",
+    data: { measurement: measurement.id, attempt: measurement.attempt, result: command.result, usage: command.usage },
+  };
   switch (command.result.kind) {
     case "measured":
       return only(ended, ...drift(state, measurement, command.result.measured.values));
@@ -79,12 +90,32 @@ function interrupted(state: RunState, measurement: OpenMeasurement, reason: stri
   if (measurement.attempts < configuration.limits.attempts) return [];
   const trial = trialOf(state, measurement.trial);
   if (configuration.environment.onExhausted.attempt === "suspend" || trial.kind === "baseline") {
-    return [{ type: "run.suspended", data: { reason: `${measurement.attempts} attempts of ${measurement.id} were interrupted; the last: ${reason}`, todo: "`trialist doctor` says what the machine lacks; then `trialist resume RUN`." } }];
+    return [
+      {
+        type: "run.suspended",
+        data: {
+          reason: `${measurement.attempts} attempts of ${measurement.id} were interrupted; the last: ${reason}`,
+          todo: "`trialist doctor` says what the machine lacks; then `trialist resume RUN`.",
+        },
+      },
+    ];
   }
   const best = state.leader?.trial ?? null;
   const plan: RunEvent[] = trial.plan === null ? [] : [{ type: "plan.closed", data: { plan: trial.plan, outcome: "failed" } }];
   return [
-    { type: "trial.ended", data: { trial: trial.id, status: "infrastructure_error", stage: null, reason: reason.slice(0, 4000), bestAtEnd: best, comparatorVerdict: null, leaderVerdict: null, keptUnderAny: false } },
+    {
+      type: "trial.ended",
+      data: {
+        trial: trial.id,
+        status: "infrastructure_error",
+        stage: null,
+        reason: reason.slice(0, 4000),
+        bestAtEnd: best,
+        comparatorVerdict: null,
+        leaderVerdict: null,
+        keptUnderAny: false,
+      },
+    },
     ...plan,
   ];
 }

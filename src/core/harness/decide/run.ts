@@ -1,7 +1,7 @@
+import { nothing } from "../../protocol/budget.js";
 import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
 import type { BlobReference } from "../../protocol/ids.js";
-import { nothing } from "../../protocol/budget.js";
 import { drawsOf } from "../draw.js";
 import { activeTime, type RunState } from "../state.js";
 import { type Handler, only, refuse } from "./decision.js";
@@ -10,31 +10,42 @@ type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
 
 /** Starts a run: the baseline's repetitions and the reference rows become due. */
 export const start: Handler<Of<"start">> = (state, command) => {
-  if (state.phase !== "new") throw refuse("a run that has not started", `a run that is ${state.phase}`, "Choose another name, or resume the run.");
+  if (state.phase !== "new")
+    throw refuse("a run that has not started", `a run that is ${state.phase}`, "Choose another name, or resume the run.");
   const { environment, budget, seed } = command.configuration;
   const draws = drawsOf(seed);
   const events: RunEvent[] = [{ type: "run.started", data: { configuration: command.configuration } }];
   if (budget.wallMs !== null) events.push({ type: "wake_up.scheduled", data: { wakeUp: "wall-budget", dueAtActiveMs: budget.wallMs } });
   const admitted = { plan: null, base: null, parents: [], move: {}, bestAtView: null, bestAtSubmission: null };
-  events.push({ type: "trial.admitted", data: { ...admitted, trial: "t0", kind: "baseline", candidate: command.baseline, name: "baseline" } });
+  events.push({
+    type: "trial.admitted",
+    data: { ...admitted, trial: "t0", kind: "baseline", candidate: command.baseline, name: "baseline" },
+  });
   let measurement = 0;
   const request = (trial: string, reason: "calibration" | "reference", pair: number, measurementSeed: number): RunEvent => {
     measurement += 1;
-    return { type: "measurement.requested", data: { measurement: `m${measurement}`, trial, subject: trial, reason, purpose: "in-loop", pair, round: 0, seed: measurementSeed } };
+    return {
+      type: "measurement.requested",
+      data: { measurement: `m${measurement}`, trial, subject: trial, reason, purpose: "in-loop", pair, round: 0, seed: measurementSeed },
+    };
   };
   for (let pair = 0; pair < environment.noise.calibrate; pair++) {
     events.push(request("t0", "calibration", pair, pair === 0 ? environment.seed : draws.seed("calibration", pair)));
   }
   command.references.forEach((reference, index) => {
     const trial = `r${index + 1}`;
-    events.push({ type: "trial.admitted", data: { ...admitted, trial, kind: "reference", candidate: reference.candidate, name: reference.name } });
+    events.push({
+      type: "trial.admitted",
+      data: { ...admitted, trial, kind: "reference", candidate: reference.candidate, name: reference.name },
+    });
     events.push(request(trial, "reference", 0, environment.seed));
   });
   return only(...events);
 };
 
 export const openSpan: Handler<Of<"open_span">> = (state, command) => {
-  if (command.epoch <= state.epoch) throw refuse(`an epoch above ${state.epoch}`, `epoch ${command.epoch}`, "Another process owns the run.");
+  if (command.epoch <= state.epoch)
+    throw refuse(`an epoch above ${state.epoch}`, `epoch ${command.epoch}`, "Another process owns the run.");
   return only({ type: "run.span_opened", data: { epoch: command.epoch, previousEndedAt: command.previousEndedAt } });
 };
 
@@ -58,13 +69,17 @@ export const finish: Handler<Of<"finish">> = (state, command) => {
   refuseOver(state);
   const events: RunEvent[] = [acted("finish", command.reason)];
   if (halted.includes(state.phase)) events.push({ type: "run.resumed", data: { reason: command.reason } });
-  if (state.resumeTo === "calibrating") return only(...events, ...cancelOpen(state, command.reason), { type: "run.cancelled", data: { reason: command.reason } });
+  if (state.resumeTo === "calibrating")
+    return only(...events, ...cancelOpen(state, command.reason), { type: "run.cancelled", data: { reason: command.reason } });
   return only(...events, ...finishing(state, command.reason, true));
 };
 
 export const cancel: Handler<Of<"cancel">> = (state, command) => {
   refuseOver(state);
-  return only(acted("cancel", command.reason), ...cancelOpen(state, command.reason), { type: "run.cancelled", data: { reason: command.reason } });
+  return only(acted("cancel", command.reason), ...cancelOpen(state, command.reason), {
+    type: "run.cancelled",
+    data: { reason: command.reason },
+  });
 };
 
 export const suspend: Handler<Of<"suspend">> = (state, command) => {
@@ -74,7 +89,10 @@ export const suspend: Handler<Of<"suspend">> = (state, command) => {
 
 export const exhaust: Handler<Of<"exhaust">> = (state, command) => {
   if (state.phase === "calibrating") {
-    return only({ type: "run.suspended", data: { reason: `the ${command.cap} budget does not cover the calibration`, todo: "Start a run with a larger budget." } });
+    return only({
+      type: "run.suspended",
+      data: { reason: `the ${command.cap} budget does not cover the calibration`, todo: "Start a run with a larger budget." },
+    });
   }
   return only(...finishing(state, `budget: ${command.cap}`, false));
 };
@@ -82,14 +100,16 @@ export const exhaust: Handler<Of<"exhaust">> = (state, command) => {
 export const fireWakeUp: Handler<Of<"fire_wake_up">> = (state, command) => {
   const wakeUp = state.wakeUps[command.wakeUp];
   if (wakeUp === undefined) return only();
-  if (activeTime(state, command.at) < wakeUp.dueAtActiveMs) throw refuse(`a wake-up that is due`, `${command.wakeUp}, due after ${wakeUp.dueAtActiveMs} ms of active time`);
+  if (activeTime(state, command.at) < wakeUp.dueAtActiveMs)
+    throw refuse(`a wake-up that is due`, `${command.wakeUp}, due after ${wakeUp.dueAtActiveMs} ms of active time`);
   const events: RunEvent[] = [{ type: "wake_up.fired", data: { wakeUp: command.wakeUp } }];
   if (command.wakeUp === "wall-budget") events.push(...finishing(state, "budget: wall-clock", false));
   return only(...events);
 };
 
 export const conclude: Handler<Of<"conclude">> = (state) => {
-  if (state.phase !== "finishing" || state.openTrials.length > 0 || Object.keys(state.calls).length > 0) throw refuse("a run with nothing open", `a run that is ${state.phase}`);
+  if (state.phase !== "finishing" || state.openTrials.length > 0 || Object.keys(state.calls).length > 0)
+    throw refuse("a run with nothing open", `a run that is ${state.phase}`);
   return only({ type: "run.finished", data: { reason: state.reason } });
 };
 
@@ -102,7 +122,12 @@ export function knowledgeEvents(
 ): RunEvent[] {
   if (state.knowledgeKeys[`${committed.kind}\n${committed.key}`] !== undefined) return [];
   const version = (state.knowledge[committed.kind]?.version ?? 0) + 1;
-  return [{ type: "knowledge.committed", data: { kind: committed.kind, key: committed.key, version, sources: [...committed.sources], content: committed.content } }];
+  return [
+    {
+      type: "knowledge.committed",
+      data: { kind: committed.kind, key: committed.key, version, sources: [...committed.sources], content: committed.content },
+    },
+  ];
 }
 
 /**
@@ -111,10 +136,15 @@ export function knowledgeEvents(
  */
 export const retract: Handler<Of<"retract">> = (state, command) => {
   const trial = state.trials[command.trial];
-  if (trial === undefined || trial.kind !== "search") throw refuse("a searched trial of this run, such as t3", command.trial, "`trialist show RUN` lists them.");
-  if (trial.status === null) throw refuse("a trial that has ended", `${command.trial}, which is still measured`, "Wait for its end, then retract it.");
+  if (trial === undefined || trial.kind !== "search")
+    throw refuse("a searched trial of this run, such as t3", command.trial, "`trialist show RUN` lists them.");
+  if (trial.status === null)
+    throw refuse("a trial that has ended", `${command.trial}, which is still measured`, "Wait for its end, then retract it.");
   if (trial.retracted) return only();
-  const events: RunEvent[] = [acted("retract", command.reason, command.trial), { type: "trial.retracted", data: { trial: command.trial, reason: command.reason, dependents: dependentsOf(state, command.trial) } }];
+  const events: RunEvent[] = [
+    acted("retract", command.reason, command.trial),
+    { type: "trial.retracted", data: { trial: command.trial, reason: command.reason, dependents: dependentsOf(state, command.trial) } },
+  ];
   if (state.leader?.trial === command.trial) events.push(fallBack(state, command.trial));
   return only(...events);
 };
@@ -132,28 +162,53 @@ function dependentsOf(state: RunState, retracted: string): string[] {
 function fallBack(state: RunState, retracted: string): RunEvent {
   const last = state.keeps.filter((id) => id !== retracted).at(-1) ?? "t0";
   const trial = state.trials[last];
-  return { type: "leader.changed", data: { trial: last, previous: retracted, estimate: trial?.estimate ?? trial?.values ?? {}, cause: "retraction" } };
+  return {
+    type: "leader.changed",
+    data: { trial: last, previous: retracted, estimate: trial?.estimate ?? trial?.values ?? {}, cause: "retraction" },
+  };
 }
 
 /** Stops new work. Not draining cancels what is open. Harmless when the run is finishing already. */
 export function finishing(state: RunState, reason: string, drain: boolean): RunEvent[] {
   const events: RunEvent[] = state.phase === "finishing" && drain ? [] : [{ type: "run.finishing", data: { reason, drain } }];
   for (const call of Object.values(state.calls)) {
-    events.push({ type: "call.failed", data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: nothing } });
+    events.push({
+      type: "call.failed",
+      data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: nothing },
+    });
   }
   if (!drain) events.push(...cancelTrials(state, reason));
   return events;
 }
 
 function cancelOpen(state: RunState, reason: string): RunEvent[] {
-  const calls = Object.values(state.calls).map((call): RunEvent => ({ type: "call.failed", data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: nothing } }));
-  const sessions = Object.values(state.sessions).map((session): RunEvent => ({ type: "session.closed", data: { session: session.id, reason, usage: session.reserved } }));
+  const calls = Object.values(state.calls).map(
+    (call): RunEvent => ({
+      type: "call.failed",
+      data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: nothing },
+    }),
+  );
+  const sessions = Object.values(state.sessions).map(
+    (session): RunEvent => ({ type: "session.closed", data: { session: session.id, reason, usage: session.reserved } }),
+  );
   return [...calls, ...sessions, ...cancelTrials(state, reason)];
 }
 
 function cancelTrials(state: RunState, reason: string): RunEvent[] {
   return state.openTrials.flatMap((id): RunEvent[] => [
-    { type: "trial.ended", data: { trial: id, status: "cancelled", stage: null, reason, bestAtEnd: state.leader?.trial ?? null, comparatorVerdict: null, leaderVerdict: null, keptUnderAny: false } },
+    {
+      type: "trial.ended",
+      data: {
+        trial: id,
+        status: "cancelled",
+        stage: null,
+        reason,
+        bestAtEnd: state.leader?.trial ?? null,
+        comparatorVerdict: null,
+        leaderVerdict: null,
+        keptUnderAny: false,
+      },
+    },
     ...closePlan(state, id, "cancelled"),
   ]);
 }
@@ -165,10 +220,10 @@ export function closePlan(state: RunState, trial: string, outcome: "completed" |
 }
 
 function refuseOver(state: RunState): void {
-  if (state.phase === "new" || over.includes(state.phase)) throw refuse("a run that is not over", `a run that is ${state.phase}`, "Start a new run; `trialist report` shows this one.");
+  if (state.phase === "new" || over.includes(state.phase))
+    throw refuse("a run that is not over", `a run that is ${state.phase}`, "Start a new run; `trialist report` shows this one.");
 }
 
 function acted(action: string, reason: string, subject: string | null = null): RunEvent {
   return { type: "operator.acted", data: { action, reason, subject } };
 }
-

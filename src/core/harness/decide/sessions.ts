@@ -12,7 +12,14 @@ export const openSession: Handler<Of<"open_session">> = (state, command) => {
   if (base === undefined || base.retracted) throw refuse("a base trial of this run that stands", command.base);
   return only({
     type: "session.opened",
-    data: { session: `s${state.counters.session + 1}`, role: command.role, researcher: command.researcher, base: command.base, viewVersion: state.version, reopens: command.reopens },
+    data: {
+      session: `s${state.counters.session + 1}`,
+      role: command.role,
+      researcher: command.researcher,
+      base: command.base,
+      viewVersion: state.version,
+      reopens: command.reopens,
+    },
   });
 };
 
@@ -25,7 +32,10 @@ export const reserveTurn: Handler<Of<"reserve_turn">> = (state, command) => {
 
 export const recordTool: Handler<Of<"record_tool">> = (state, command) => {
   const session = openSessionOf(state, command.session);
-  return only({ type: "session.tool_called", data: { session: session.id, tool: command.tool, stateVersion: state.version, traffic: command.traffic } });
+  return only({
+    type: "session.tool_called",
+    data: { session: session.id, tool: command.tool, stateVersion: state.version, traffic: command.traffic },
+  });
 };
 
 export const closeSession: Handler<Of<"close_session">> = (state, command) => {

@@ -1,4 +1,4 @@
-import { reserve, settle, nothing, type Amount } from "../../protocol/budget.js";
+import { type Amount, nothing, reserve, settle } from "../../protocol/budget.js";
 import type { OpenCall, RunState } from "../state.js";
 import type { EventHandlers } from "./handlers.js";
 

@@ -1,5 +1,5 @@
-import type { EventHandlers } from "./handlers.js";
 import type { RunState } from "../state.js";
+import type { EventHandlers } from "./handlers.js";
 
 /** Phases of the run and its active time. */
 export const runHandlers = {

@@ -1,4 +1,4 @@
-import { settle, reserve, nothing } from "../../protocol/budget.js";
+import { nothing, reserve, settle } from "../../protocol/budget.js";
 import type { EventData } from "../../protocol/events.js";
 import { compareValues } from "../../protocol/measurement.js";
 import { statusClasses } from "../../protocol/status.js";
@@ -76,6 +76,8 @@ export const trialHandlers = {
   },
   "leader.changed": (state, data) => {
     state.leader = { trial: data.trial, values: data.estimate };
+    // The starting point's estimate is the mean of all its repetitions, also when a retraction falls back to it.
+    if (data.cause === "calibration") trialOf(state, data.trial).estimate = data.estimate;
     if (data.cause === "calibration") state.bestUnderAny = { trial: data.trial, values: data.estimate };
   },
 } satisfies Partial<EventHandlers>;
@@ -185,14 +187,19 @@ function takeResult(
   });
 }
 
-function takeFailure(trial: Trial, measurement: OpenMeasurement, result: Extract<EventData<"attempt.ended">["result"], { kind: "ended" }>): void {
+function takeFailure(
+  trial: Trial,
+  measurement: OpenMeasurement,
+  result: Extract<EventData<"attempt.ended">["result"], { kind: "ended" }>,
+): void {
   const stage = result.stage ?? "";
   const ended = Object.entries(measurement.endedStages)
     .filter(([key]) => key.startsWith(`${stage}#`))
     .at(-1)?.[1];
   const failure = ended === undefined ? null : { stage, stdout: ended.stdout, stderr: ended.stderr };
   if (measurement.reason === "confirmation" || measurement.reason === "confirmation_of_leader") {
-    if (trial.confirmation !== null) trial.confirmation.failed = `${measurement.subject === trial.id ? "a confirmation" : "the leader's paired run"} ended ${result.status}: ${result.reason}`;
+    if (trial.confirmation !== null)
+      trial.confirmation.failed = `${measurement.subject === trial.id ? "a confirmation" : "the leader's paired run"} ended ${result.status}: ${result.reason}`;
     return;
   }
   if (measurement.reason === "remeasurement") return;
@@ -226,7 +233,8 @@ function endTrial(state: RunState, data: EventData<"trial.ended">): void {
   if (!data.keptUnderAny || trial.values === null) return;
   state.keptUnderAny += 1;
   const best = state.bestUnderAny;
-  if (best === null || compareValues(configurationOf(state).environment, trial.values, best.values) > 0) state.bestUnderAny = { trial: trial.id, values: trial.values };
+  if (best === null || compareValues(configurationOf(state).environment, trial.values, best.values) > 0)
+    state.bestUnderAny = { trial: trial.id, values: trial.values };
 }
 
 /** How many trials a view can show of each kind; views stay bounded however long the run is. */

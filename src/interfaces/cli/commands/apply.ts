@@ -19,7 +19,11 @@ export const command: CliCommand = {
     try {
       const applied = await applyCandidate(inspected, trial ?? null, textOption(options, "to") ?? null);
       const changes = applied.written.length + applied.removed.length;
-      terminal.say(changes === 0 ? `${applied.trial} is the baseline: nothing to change.` : `${applied.trial} is in ${applied.folder}: ${[...applied.written, ...applied.removed.map((path) => `${path} (removed)`)].join(", ")}`);
+      terminal.say(
+        changes === 0
+          ? `${applied.trial} is the baseline: nothing to change.`
+          : `${applied.trial} is in ${applied.folder}: ${[...applied.written, ...applied.removed.map((path) => `${path} (removed)`)].join(", ")}`,
+      );
       terminal.data({ run: name, ...applied });
       return exitCodes.ok;
     } finally {

@@ -21,7 +21,8 @@ export const command: CliCommand = {
     try {
       const { state, ledger } = inspected;
       const blob = (digest: string): Uint8Array => ledger.blob(digest);
-      const manifest = (id: string): ReturnType<typeof candidateManifest.parse> => candidateManifest.parse(JSON.parse(new TextDecoder().decode(blob(trialOf(state, id).candidate.blob))));
+      const manifest = (id: string): ReturnType<typeof candidateManifest.parse> =>
+        candidateManifest.parse(JSON.parse(new TextDecoder().decode(blob(trialOf(state, id).candidate.blob))));
       const trial = given ?? state.leader?.trial ?? "t0";
       const changes = diffCandidates(manifest(against), manifest(trial), blob);
       terminal.say(changes.length === 0 ? `${trial} and ${against} hold the same files.` : diffText(changes));

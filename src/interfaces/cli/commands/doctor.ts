@@ -4,7 +4,9 @@ import { type CliCommand, exitCodes } from "../command.js";
 /** What the machine lacks. */
 export const command: CliCommand = {
   describe(program) {
-    program.description("Says what this machine lacks for a run, and how to mend it.").addHelpText("after", "\nExample:\n  trialist doctor");
+    program
+      .description("Says what this machine lacks for a run, and how to mend it.")
+      .addHelpText("after", "\nExample:\n  trialist doctor");
   },
   async run({ terminal }) {
     const checks = await examineMachine();

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { exportRun } from "../../../app/transfer.js";
 import { Project } from "../../../app/project.js";
+import { exportRun } from "../../../app/transfer.js";
 import { type CliCommand, exitCodes, textOption } from "../command.js";
 
 /** Writes a run as JSON Lines. */

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { importRun } from "../../../app/transfer.js";
 import { Project } from "../../../app/project.js";
+import { importRun } from "../../../app/transfer.js";
 import { type CliCommand, exitCodes } from "../command.js";
 
 /** Reads a run from JSON Lines. */
@@ -16,7 +16,7 @@ export const command: CliCommand = {
     const name = String(options.name);
     const report = await importRun(new Project(folder), resolve(folder, args[0] ?? ""), name);
     terminal.say(`${name}: ${report.events} events`);
-    terminal.data({ run: name, ...report });
+    terminal.data(report);
     return exitCodes.ok;
   },
 };

@@ -17,7 +17,9 @@ export const command: CliCommand = {
       try {
         const summary = summarize(inspected.state, Date.now());
         const best = summary.best === null ? "no result yet" : `best ${summary.best.trial} ${Number(summary.best.value.toPrecision(6))}`;
-        terminal.say(`${name.padEnd(24)} ${summary.state.padEnd(12)} ${best}${inspected.owner === null ? "" : `  (process ${inspected.owner.pid ?? "unknown"} works on it)`}`);
+        terminal.say(
+          `${name.padEnd(24)} ${summary.state.padEnd(12)} ${best}${inspected.owner === null ? "" : `  (process ${inspected.owner.pid ?? "unknown"} works on it)`}`,
+        );
         return { run: name, state: summary.state, best: summary.best, trials: summary.trials, owner: inspected.owner };
       } finally {
         inspected.close();

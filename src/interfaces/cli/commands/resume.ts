@@ -1,7 +1,7 @@
 import { openHost } from "../../../app/environments.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
-import { type CliCommand } from "../command.js";
+import type { CliCommand } from "../command.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
 
@@ -18,7 +18,10 @@ export const command: CliCommand = {
   async run({ args, options, folder, terminal }) {
     const name = args[0] ?? "";
     const project = new Project(folder);
-    const owned = await ownRun(project, await openHost(), name, { frozen: options.frozen === true, progress: (line) => terminal.note(line) });
+    const owned = await ownRun(project, await openHost(), name, {
+      frozen: options.frozen === true,
+      progress: (line) => terminal.note(line),
+    });
     owned.runner.command({ type: "resume", reason: String(options.reason) });
     const code = await driveRun(owned, name, terminal);
     finalAnswer(project, name, terminal);

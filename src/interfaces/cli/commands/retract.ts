@@ -19,7 +19,11 @@ export const command: CliCommand = {
     await operate(project, name, { type: "retract", trial, reason: textOption(options, "reason") ?? "" });
     const inspected = inspectRun(project, name);
     try {
-      const dependents = [...inspected.ledger.read()].flatMap((event) => (event.type === "trial.retracted" && (event.data as { trial: string }).trial === trial ? (event.data as { dependents: string[] }).dependents : []));
+      const dependents = [...inspected.ledger.read()].flatMap((event) =>
+        event.type === "trial.retracted" && (event.data as { trial: string }).trial === trial
+          ? (event.data as { dependents: string[] }).dependents
+          : [],
+      );
       const best = inspected.state.leader?.trial ?? null;
       terminal.say(`${trial} is retracted. The best is now ${best ?? "unknown"}.`);
       terminal.say(dependents.length === 0 ? "Nothing stood on it." : `Stood on it, look again: ${dependents.join(", ")}`);

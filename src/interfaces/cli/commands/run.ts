@@ -42,7 +42,10 @@ export const command: CliCommand = {
     const project = new Project(input.folder);
     const host = await openHost();
     const request = requestOf(input);
-    if (request.sandbox === "none") terminal.note("WARNING: --sandbox none. Candidates run with your rights: they can read labels, change files and reach the network. Every measurement of this run carries that mark.");
+    if (request.sandbox === "none")
+      terminal.note(
+        "WARNING: --sandbox none. Candidates run with your rights: they can read labels, change files and reach the network. Every measurement of this run carries that mark.",
+      );
     const name = await createRun(project, host, request);
     terminal.note(`run ${name}`);
     const owned = await ownRun(project, host, name, { frozen: true, progress: (line) => terminal.note(line) });
@@ -74,12 +77,19 @@ function organizationOptions(options: CommandInput["options"]): Record<string, u
 }
 
 function budgetOf(options: CommandInput["options"]): BudgetLimits {
-  return { trials: numberOption(options, "maxTrials") ?? null, costUsd: null, tokens: null, computeMs: numberOption(options, "maxCompute") ?? null, wallMs: numberOption(options, "maxTime") ?? null };
+  return {
+    trials: numberOption(options, "maxTrials") ?? null,
+    costUsd: null,
+    tokens: null,
+    computeMs: numberOption(options, "maxCompute") ?? null,
+    wallMs: numberOption(options, "maxTime") ?? null,
+  };
 }
 
 function promotionOf(options: CommandInput["options"]): Parameters<typeof createRun>[2]["promotion"] {
   const rule = textOption(options, "rule");
-  if (rule !== undefined && rule !== "any" && rule !== "threshold" && rule !== "confirmed") throw new RangeError(`--rule expects any, threshold or confirmed, ${rule} was given`);
+  if (rule !== undefined && rule !== "any" && rule !== "threshold" && rule !== "confirmed")
+    throw new RangeError(`--rule expects any, threshold or confirmed, ${rule} was given`);
   const confirmations = numberOption(options, "confirmations");
   return { ...(rule === undefined ? {} : { rule }), ...(confirmations === undefined ? {} : { confirmations }) };
 }

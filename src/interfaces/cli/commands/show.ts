@@ -17,7 +17,11 @@ export const command: CliCommand = {
     const inspected = inspectRun(new Project(folder), name);
     try {
       const { state, ledger } = inspected;
-      terminal.say(trial === undefined ? showRun(state, terminal.paint) : showTrial(state, trial, { blob: (digest) => ledger.blob(digest) }, terminal.paint));
+      terminal.say(
+        trial === undefined
+          ? showRun(state, terminal.paint)
+          : showTrial(state, trial, { blob: (digest) => ledger.blob(digest) }, terminal.paint),
+      );
       terminal.data(trial === undefined ? Object.values(state.trials) : state.trials[trial]);
       return exitCodes.ok;
     } finally {

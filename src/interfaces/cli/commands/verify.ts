@@ -1,5 +1,5 @@
-import { verifyRun } from "../../../app/verify.js";
 import { Project } from "../../../app/project.js";
+import { verifyRun } from "../../../app/verify.js";
 import { type CliCommand, exitCodes } from "../command.js";
 
 /** Recomputes everything that a run recorded. */
@@ -19,7 +19,11 @@ export const command: CliCommand = {
     for (const name of names) {
       const report = await verifyRun(project, name);
       reports.push({ run: name, ...report });
-      terminal.say(report.ok ? `${name}: ${report.events} events and ${report.blobs} blobs check out; chain ${report.chain.slice(0, 16)}…` : `${name}: ${report.problem}`);
+      terminal.say(
+        report.ok
+          ? `${name}: ${report.events} events and ${report.blobs} blobs check out; chain ${report.chain.slice(0, 16)}…`
+          : `${name}: ${report.problem}`,
+      );
     }
     terminal.data(reports);
     return reports.every((report) => report.ok) ? exitCodes.ok : exitCodes.corrupt;

@@ -1,0 +1,70 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { openSqliteLedger } from "../src/adapters/ledger/sqlite-ledger.js";
+import { diskFolder } from "./ledger-events.js";
+import { type BenchResult, judged, median, ms } from "./result.js";
+import { simulateRun } from "./simulated-trials.js";
+
+const trials = 10_000;
+const leastEvents = 100_000;
+const rounds = 7;
+const bars = { checkpoint: 0.5, memoryMiB: 300, replay: 6 };
+
+interface Opened {
+  readonly events: number;
+  readonly trials: number;
+  readonly ms: number;
+  readonly peakMiB: number;
+}
+
+/**
+ * Opening a run of 10,000 trials, against a bare read and JSON.parse of its events. Each way in a fresh process of the
+ * built package, one after the other in turns. The checkpoint is the one that the run's own rule left when it was
+ * killed, so that a tail of events is read, checked and folded on top.
+ */
+export async function runOpen(): Promise<BenchResult[]> {
+  const folder = mkdtempSync(join(diskFolder(), "bench-run-"));
+  const [runFolder, blobFolder] = [join(folder, "run"), join(folder, "blobs")];
+  try {
+    const ledger = openSqliteLedger(runFolder, { mode: "create", blobFolder });
+    simulateRun(ledger, trials);
+    const { head } = ledger;
+    ledger.close();
+    if (head < leastEvents) throw new Error(`the run has ${head} events, ${leastEvents} were wanted`);
+    const open = (way: string): Opened =>
+      JSON.parse(execFileSync(process.execPath, [fileURLToPath(new URL("./open-process.mjs", import.meta.url)), way, runFolder, blobFolder], { encoding: "utf8" })) as Opened;
+    const turns = Array.from({ length: rounds }, () => ({ bare: open("bare"), checkpoint: open("checkpoint"), replay: open("replay") }));
+    return rows(turns, head);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function rows(turns: readonly { bare: Opened; checkpoint: Opened; replay: Opened }[], head: number): BenchResult[] {
+  const time = (way: "bare" | "checkpoint" | "replay"): string => ms(median(turns.map((turn) => turn[way].ms)));
+  const memory = (way: "checkpoint" | "replay"): number => Math.max(...turns.map((turn) => turn[way].peakMiB));
+  const note = `${trials} trials, ${head} events; ${rounds} processes each`;
+  return [
+    judged(
+      { name: "open-checkpoint", value: median(turns.map((turn) => turn.checkpoint.ms / turn.bare.ms)), unit: "× bare read and JSON.parse", ours: time("checkpoint"), limit: time("bare"), note },
+      { atMost: bars.checkpoint },
+    ),
+    judged(
+      { name: "open-checkpoint-memory", value: memory("checkpoint"), unit: "MiB", ours: `${memory("checkpoint").toFixed(0)} MiB at most`, limit: "of the whole process", note },
+      { atMost: bars.memoryMiB },
+    ),
+    judged(
+      {
+        name: "open-replay",
+        value: median(turns.map((turn) => turn.replay.ms / turn.bare.ms)),
+        unit: "× bare read and JSON.parse",
+        ours: time("replay"),
+        limit: time("bare"),
+        note: `${note}; ${memory("replay").toFixed(0)} MiB at most`,
+      },
+      { atMost: bars.replay },
+    ),
+  ];
+}

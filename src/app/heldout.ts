@@ -1,0 +1,144 @@
+import { mkdir, rm } from "node:fs/promises";
+import { cpus, hostname, totalmem, userInfo } from "node:os";
+import { createLocalExecutor } from "../adapters/executors/local.js";
+import { type Look, openSealed, readSealed } from "../adapters/ledger/sealed.js";
+import { giveToSandbox } from "../adapters/sandbox/identity.js";
+import { configurationOf, type Trial } from "../core/harness/state.js";
+import { candidateManifest } from "../core/protocol/candidate.js";
+import { digestOf } from "../core/protocol/canonical.js";
+import { RefusedError } from "../core/protocol/errors.js";
+import { type LookHost, lookAtHeldout } from "../research/engine/heldout-look.js";
+import { runKey } from "./create-run.js";
+import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
+import type { InspectedRun } from "./inspect.js";
+
+/** A look's answer: held-out beside in-loop, and how often anybody has looked. */
+export interface HeldoutAnswer {
+  readonly trial: string;
+  readonly heldout: Readonly<Record<string, number>> | null;
+  readonly failure: string | null;
+  readonly inloop: Readonly<Record<string, number>> | null;
+  readonly looks: number;
+}
+
+/**
+ * Scores a trial's candidate on the held-out split. Counted before it is shown, in a sealed file that no run opens.
+ * @throws RefusedError while the run could still learn from the answer, or when there is no held-out stage
+ */
+export async function heldoutLook(
+  host: Host,
+  inspected: InspectedRun,
+  given: string | null,
+  reason: string,
+  progress: (line: string) => void,
+): Promise<HeldoutAnswer> {
+  const { state, name } = inspected;
+  if (state.phase !== "finished" && state.phase !== "cancelled") {
+    throw new RefusedError({
+      expected: "a run that is over",
+      found: `${name}, which is ${state.phase}`,
+      todo: `A look that a run could still react to is no held-out look. \`trialist finish ${name} --reason …\` ends it.`,
+    });
+  }
+  const configuration = configurationOf(state);
+  if (!configuration.environment.stages.some((stage) => stage.trust === "held-out")) {
+    throw new RefusedError({
+      expected: "an environment with a stage of trust held-out",
+      found: `${configuration.environment.name}, which has none`,
+    });
+  }
+  const trial = state.trials[given ?? state.leader?.trial ?? ""];
+  if (trial === undefined) throw new RefusedError({ expected: "a trial of this run", found: given ?? "a run without a leader" });
+  const result = await measure(host, inspected, trial, progress);
+  const failure = result.values === null ? `${result.ended}: ${result.reason ?? "no reason was given"}` : null;
+  const sealed = openSealed(inspected.folder);
+  try {
+    sealed.append(lookOf(inspected, trial, reason, result, failure));
+    return { trial: trial.id, heldout: result.values, failure, inloop: trial.estimate ?? trial.values, looks: sealed.count };
+  } finally {
+    sealed.close();
+  }
+}
+
+async function measure(
+  host: Host,
+  inspected: InspectedRun,
+  trial: Trial,
+  progress: (line: string) => void,
+): Promise<Awaited<ReturnType<typeof lookAtHeldout>>> {
+  const configuration = configurationOf(inspected.state);
+  const key = `${runKey(inspected.folder)}-look-${process.pid}`;
+  const executor = createLocalExecutor({ root: host.cache.folder("executors", key) });
+  const scratch = host.cache.folder("scratch", key);
+  try {
+    await mkdir(scratch, { recursive: true, mode: 0o755 });
+    const frozen = await frozenByDigest(host, configuration.environmentDigest);
+    const { prepared, data } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress);
+    const lookHost: LookHost = {
+      prepared,
+      executor,
+      sandbox: configuration.sandbox,
+      giveToSandbox,
+      hostEnvironment: host.variables,
+      scratch,
+      heldoutFolder: data.heldout,
+      blob: (digest) => inspected.ledger.blob(digest),
+      // What a look prints stays out of the run's own records.
+      putBlob: (bytes) => ({ blob: digestOf(bytes), bytes: bytes.byteLength }),
+    };
+    const manifest = candidateManifest.parse(JSON.parse(new TextDecoder().decode(inspected.ledger.blob(trial.candidate.blob))));
+    return await lookAtHeldout(lookHost, `look-${trial.id}`, manifest, configuration.environment.seed);
+  } finally {
+    await executor.close();
+    await rm(scratch, { recursive: true, force: true });
+    await rm(host.cache.folder("executors", key), { recursive: true, force: true });
+  }
+}
+
+function lookOf(
+  inspected: InspectedRun,
+  trial: Trial,
+  reason: string,
+  result: Awaited<ReturnType<typeof lookAtHeldout>>,
+  failure: string | null,
+): Look {
+  const configuration = configurationOf(inspected.state);
+  return {
+    at: Date.now(),
+    subject: trial.candidate.blob,
+    trial: trial.id,
+    reason,
+    operator: userInfo().username,
+    environment: configuration.environmentDigest,
+    ledger: { head: inspected.ledger.head, chain: inspected.ledger.chain },
+    values: result.values === null ? null : { ...result.values },
+    failure: failure === null ? null : failure.slice(0, 4000),
+    attempts: [
+      {
+        attempt: 1,
+        seed: configuration.environment.seed,
+        ended: result.ended,
+        values: result.values === null ? null : { ...result.values },
+        wallMs: result.wallMs,
+        guarantees: result.outcome?.guarantees ?? null,
+      },
+    ],
+    host: {
+      name: hostname(),
+      platform: process.platform,
+      cpu: cpus()[0]?.model ?? "unknown",
+      cpus: cpus().length,
+      memoryBytes: totalmem(),
+    },
+  };
+}
+
+/** How many looks were taken at a run's held-out split. */
+export function looksTaken(runFolder: string): number {
+  const sealed = readSealed(runFolder);
+  try {
+    return sealed?.count ?? 0;
+  } finally {
+    sealed?.close();
+  }
+}
