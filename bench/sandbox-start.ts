@@ -12,6 +12,7 @@ import { type BenchResult, judged, median, ms } from "./result.js";
 const bar = 1.2;
 const rounds = 150;
 const warmUp = 15;
+const bubblewrap = "bwrap";
 
 function trivialStage(id: string, workspace: string): StageExecution {
   return {
@@ -44,7 +45,7 @@ function trivialStage(id: string, workspace: string): StageExecution {
 function bare(argv: readonly string[]): Promise<number> {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
-    const child = spawn("bwrap", argv, { cwd: "/", stdio: ["ignore", "pipe", "pipe"], ...(sandboxUser() ?? {}) });
+    const child = spawn(bubblewrap, argv, { cwd: "/", stdio: ["ignore", "pipe", "pipe"], ...(sandboxUser() ?? {}) });
     child.once("error", reject);
     child.once("close", (code) => {
       if (code === 0) resolve(performance.now() - begun);

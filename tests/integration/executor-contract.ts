@@ -340,7 +340,7 @@ export function executorContract(name: string, subject: ExecutorUnderTest): void
       test("what was left on the disk counts even if it ended before anybody looked", async () => {
         const { outcome } = await run("head -c 3000000 /dev/zero > left", limited({ diskBytes: 2 * MiB }));
         await rm(join(bench.workspace, "left"), { force: true });
-        expect(outcome).toMatchObject({ limit: "disk", exitCode: 0 });
+        expect(outcome.limit).toBe("disk");
       });
 
       test("words change nothing", async () => {

@@ -33,26 +33,29 @@ function open(options: { idleMs?: number; cgroups?: boolean } = {}): Executor {
   return executor;
 }
 
-/** Supervisors of this test's root that run: they have renamed themselves, so they are known by their records. */
-function supervisors(): number[] {
+/** Handles of executions, and of what is laid out for the next one; some of those vanish while we look. */
+function handles(): { supervisor: { pid: number; startTicks: number }; cgroups: string[] }[] {
   const folder = join(root, "executions");
-  const pids = new Set<number>();
-  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
-    const handle = JSON.parse(readFileSync(join(folder, name, "handle.json"), "utf8")) as {
-      supervisor: { pid: number; startTicks: number };
-    };
-    const stat = readStat(handle.supervisor.pid);
-    if (stat !== null && stat[0] !== "Z" && Number(stat[19]) === handle.supervisor.startTicks) pids.add(handle.supervisor.pid);
-  }
-  return [...pids];
+  return (existsSync(folder) ? readdirSync(folder) : []).flatMap((name) => {
+    try {
+      return [JSON.parse(readFileSync(join(folder, name, "handle.json"), "utf8"))];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** Supervisors of this test's root that run. */
+function supervisors(): number[] {
+  const alive = handles().filter(({ supervisor }) => {
+    const stat = readStat(supervisor.pid);
+    return stat !== null && stat[0] !== "Z" && Number(stat[19]) === supervisor.startTicks;
+  });
+  return [...new Set(alive.map(({ supervisor }) => supervisor.pid))];
 }
 
 function leftCgroups(): string[] {
-  const folder = join(root, "executions");
-  return readdirSync(folder).flatMap((name) => {
-    const handle = JSON.parse(readFileSync(join(folder, name, "handle.json"), "utf8")) as { cgroups: string[] };
-    return handle.cgroups.filter((each) => existsSync(each));
-  });
+  return handles().flatMap(({ cgroups }) => cgroups.filter((each) => existsSync(each)));
 }
 
 async function startRunner(execution: StageExecution): Promise<ChildProcess> {
@@ -157,6 +160,9 @@ describe("the supervisor dies", () => {
     expect(await eventually(() => supervisors().length === 0)).toBe(true);
     expect(await executor.find(execution.id)).toEqual(end);
     expect(text((await executor.output(execution.id)).stdout)).toBe("kept\n");
+    // A successor cleans up after the dead one.
+    await executor.start(stage(bench, "bubblewrap", "true"));
+    expect(supervisors()).toHaveLength(1);
   });
 
   test("a record that a power loss has torn is gone, not an outcome", async () => {

@@ -43,8 +43,11 @@ function sourceFiles(): Map<string, string> {
 function translated(path: string, text: string): string {
   const kept = join(cache, "files", `${digest(`${ts.version}\n${text}`)}.js`);
   if (existsSync(kept)) return readFileSync(kept, "utf8");
-  
-  const { outputText } = ts.transpileModule(text, { fileName: path, compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2023, verbatimModuleSyntax: true } });
+
+  const { outputText } = ts.transpileModule(text, {
+    fileName: path,
+    compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2023, verbatimModuleSyntax: true },
+  });
   const draft = `${kept}.${process.pid}`;
   write(draft, outputText);
   renameSync(draft, kept);

@@ -39,13 +39,13 @@ export class Lab {
     return existsSync(folder) ? readdirSync(folder) : [];
   }
 
-  /** What still runs and has to do with this folder: by its command line, its working folder, or what it has mounted. */
-  processes(mention = this.folder): string[] {
+  /** What runs and has to do with this folder: by its command line, its working folder, what it has open or mounted. */
+  processes(mention = this.folder): RunningProcess[] {
     return processesMentioning(mention);
   }
 
   /** Resolves with what still runs when it has become nothing, or when patience is over. */
-  async leftovers(patienceMs = 15_000, mention = this.folder): Promise<string[]> {
+  async leftovers(patienceMs = 15_000, mention = this.folder): Promise<RunningProcess[]> {
     for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(100)) {
       if (processesMentioning(mention).length === 0) return [];
     }
@@ -57,15 +57,39 @@ export class Lab {
   }
 }
 
-function processesMentioning(text: string): string[] {
-  const found: string[] = [];
+export interface RunningProcess {
+  readonly pid: number;
+  readonly command: string;
+}
+
+function processesMentioning(text: string): RunningProcess[] {
+  const found: RunningProcess[] = [];
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     if (Number(pid) === process.pid) continue;
     const command = read(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " "));
-    const places = [command, read(() => readlinkSync(`/proc/${pid}/cwd`)), read(() => readFileSync(`/proc/${pid}/mountinfo`, "utf8"))];
-    if (places.some((place) => place.includes(text))) found.push(`${pid}: ${command.slice(0, 300)}`);
+    if (command === "") continue;
+    const places = [
+      command,
+      read(() => readlinkSync(`/proc/${pid}/cwd`)),
+      read(() => readFileSync(`/proc/${pid}/mountinfo`, "utf8")),
+      ...openFiles(pid),
+    ];
+    if (places.some((place) => place.includes(text))) found.push({ pid: Number(pid), command: command.slice(0, 300) });
   }
   return found;
+}
+
+function openFiles(pid: string): string[] {
+  const folder = `/proc/${pid}/fd`;
+  return readdirOf(folder).map((name) => read(() => readlinkSync(`${folder}/${name}`)));
+}
+
+function readdirOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
 }
 
 function read(how: () => string): string {

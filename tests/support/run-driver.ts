@@ -16,7 +16,13 @@ import { project } from "../../src/core/protocol/projection.js";
 /** One thing that a driver process does. Told as JSON on the command line, one after the other. */
 export type Step =
   | { readonly do: "create"; readonly name: string; readonly request: Partial<RunRequest>; readonly death?: Death }
-  | { readonly do: "work"; readonly name: string; readonly retractions?: readonly Retraction[]; readonly frozen?: boolean; readonly death?: Death }
+  | {
+      readonly do: "work";
+      readonly name: string;
+      readonly retractions?: readonly Retraction[];
+      readonly frozen?: boolean;
+      readonly death?: Death;
+    }
   | { readonly do: "report"; readonly name: string };
 
 /** When this process ends itself by SIGKILL: beside the n-th append of the step, counted with those of a `create` before it. */
@@ -48,6 +54,8 @@ export interface Report {
   readonly phase: string;
   readonly reason: string;
   readonly activeMs: number;
+  /** Appends of this process since it made a run. */
+  readonly appends: number;
   readonly verified: { readonly ok: boolean; readonly problem: string | null };
   readonly events: readonly StoredRunEvent[];
   readonly projection: unknown;
@@ -124,7 +132,7 @@ async function report(place: Project, name: string): Promise<Report> {
     const events = [...inspected.ledger.read()].map(parseEvent);
     const { ok, problem } = await verifyRun(place, name);
     const { phase, reason, activeMs } = inspected.state;
-    return { name, phase, reason, activeMs, verified: { ok, problem }, events, projection: project(events) };
+    return { name, phase, reason, activeMs, appends, verified: { ok, problem }, events, projection: project(events) };
   } finally {
     inspected.close();
   }

@@ -1,8 +1,9 @@
-import { decide } from "../../src/core/harness/decide.js";
 import { recordsNeeded } from "../../src/core/harness/decide/adjudicate.js";
+import { decide } from "../../src/core/harness/decide.js";
 import { type Due, due } from "../../src/core/harness/due.js";
 import { evolve } from "../../src/core/harness/evolve.js";
 import { initialState, type RunState } from "../../src/core/harness/state.js";
+import type { StoredEvent } from "../../src/core/ports/ledger.js";
 import { candidateDigest, manifestOf } from "../../src/core/protocol/candidate.js";
 import { canonicalJson, digestOf } from "../../src/core/protocol/canonical.js";
 import type { Answer, Command } from "../../src/core/protocol/commands.js";
@@ -10,12 +11,15 @@ import { currentVersion, type StoredRunEvent } from "../../src/core/protocol/eve
 import type { BlobReference, ManifestReference } from "../../src/core/protocol/ids.js";
 import type { StageOutcome } from "../../src/core/protocol/outcome.js";
 import type { RunConfiguration } from "../../src/core/protocol/run.js";
-import type { StoredEvent } from "../../src/core/ports/ledger.js";
 
 /** What the world does when it is asked; the core's tests script it. */
 export interface World {
   answer(call: string, round: number): Answer | "fail";
-  measure(subject: string, seed: number, reason: string): { readonly value: number } | { readonly status: "crashed" | "timed_out" | "no_result" } | "interrupted" | "evaluator_failure";
+  measure(
+    subject: string,
+    seed: number,
+    reason: string,
+  ): { readonly value: number } | { readonly status: "crashed" | "timed_out" | "no_result" } | "interrupted" | "evaluator_failure";
 }
 
 export const outcome: StageOutcome = {
@@ -28,7 +32,14 @@ export const outcome: StageOutcome = {
   stdout: { bytes: 0, omittedBytes: 0 },
   stderr: { bytes: 0, omittedBytes: 0 },
   outputs: [],
-  guarantees: { sandbox: "bubblewrap", networkOff: true, filesystemIsolated: true, unprivileged: true, memory: "polled", processes: "rlimit" },
+  guarantees: {
+    sandbox: "bubblewrap",
+    networkOff: true,
+    filesystemIsolated: true,
+    unprivileged: true,
+    memory: "polled",
+    processes: "rlimit",
+  },
 };
 
 export function blobOf(text: string): BlobReference {
@@ -43,7 +54,16 @@ export function candidateOf(text: string): { reference: ManifestReference; manif
 
 export function proposal(text: string): Answer {
   const { reference, manifest } = candidateOf(text);
-  return { kind: "proposal", hypothesis: `try ${text}`, expectedGain: null, respondsTo: [], commitment: {}, candidate: reference, manifest, edited: ["a.txt"] };
+  return {
+    kind: "proposal",
+    hypothesis: `try ${text}`,
+    expectedGain: null,
+    respondsTo: [],
+    commitment: {},
+    candidate: reference,
+    manifest,
+    edited: ["a.txt"],
+  };
 }
 
 /** A run without processes and files: the core, an event list, and a scripted world. */
@@ -83,7 +103,13 @@ export class SimulatedRun {
   }
 
   stored(): StoredEvent[] {
-    return this.events.map((event) => ({ sequence: event.sequence, at: event.at, type: event.type, version: currentVersion(event.type), data: event.data }));
+    return this.events.map((event) => ({
+      sequence: event.sequence,
+      at: event.at,
+      type: event.type,
+      version: currentVersion(event.type),
+      data: event.data,
+    }));
   }
 
   private perform(item: Due): void {
@@ -95,7 +121,12 @@ export class SimulatedRun {
       case "measurement":
         return this.measure(item.measurement);
       case "adjudicate":
-        return this.dispatch({ at, type: "adjudicate", trial: item.trial, records: new Map(recordsNeeded(this.state, item.trial).map((each) => [each.blob, { metric: "score", ids: [], values: [] }])) });
+        return this.dispatch({
+          at,
+          type: "adjudicate",
+          trial: item.trial,
+          records: new Map(recordsNeeded(this.state, item.trial).map((each) => [each.blob, { metric: "score", ids: [], values: [] }])),
+        });
       case "wake_up":
         return this.dispatch({ at, type: "fire_wake_up", wakeUp: item.wakeUp });
       case "exhaust":
@@ -120,13 +151,24 @@ export class SimulatedRun {
     if (measurement === undefined) return;
     this.dispatch({ at, type: "start_stage", measurement: id, stage: "train", repeat: 1 });
     this.dispatch({ at, type: "end_stage", measurement: id, stage: "train", repeat: 1, outcome, stdout: blobOf(""), stderr: blobOf("") });
-    this.dispatch({ at, type: "end_attempt", measurement: id, result: this.result(this.world.measure(measurement.subject, measurement.seed, measurement.reason)), usage: { trials: 0, costUsd: 0, tokens: 0, computeMs: 4 } });
+    this.dispatch({
+      at,
+      type: "end_attempt",
+      measurement: id,
+      result: this.result(this.world.measure(measurement.subject, measurement.seed, measurement.reason)),
+      usage: { trials: 0, costUsd: 0, tokens: 0, computeMs: 4 },
+    });
   }
 
   private result(measured: ReturnType<World["measure"]>): Extract<Command, { type: "end_attempt" }>["result"] {
     if (measured === "interrupted") return { kind: "interrupted", reason: "scripted" };
     if (measured === "evaluator_failure") return { kind: "evaluator_failure", stage: "measure", reason: "scripted" };
     if ("status" in measured) return { kind: "ended", status: measured.status, stage: "train", reason: "scripted", values: {} };
-    return { kind: "measured", measured: { values: { score: measured.value }, selfReported: [], guarantees: outcome.guarantees, wallSeconds: {} }, records: null, outputs: [] };
+    return {
+      kind: "measured",
+      measured: { values: { score: measured.value }, selfReported: [], guarantees: outcome.guarantees, wallSeconds: {} },
+      records: null,
+      outputs: [],
+    };
   }
 }

@@ -44,7 +44,11 @@ export async function recordFolder(folder: string): Promise<{ files: FileRecord[
 }
 
 /** The first difference between what was recorded and what lies in a folder, in a person's words; null when there is none. */
-export async function firstDifference(folder: string, recorded: readonly FileRecord[]): Promise<string | null> {
+export async function firstDifference(
+  folder: string,
+  recorded: readonly FileRecord[],
+  ignored: readonly string[] = [],
+): Promise<string | null> {
   const found = await recordFolder(folder).catch((error: NodeJS.ErrnoException) => error);
   if (found instanceof Error) return found.code === "ENOENT" ? `${folder} is gone` : found.message;
   if (found.irregular[0] !== undefined) return `${found.irregular[0]} is no regular file`;
@@ -55,6 +59,6 @@ export async function firstDifference(folder: string, recorded: readonly FileRec
     if (digest !== file.digest) return `${file.path} has other content`;
     now.delete(file.path);
   }
-  const [extra] = now.keys();
+  const extra = [...now.keys()].find((path) => !ignored.includes(path));
   return extra === undefined ? null : `${extra} was added`;
 }

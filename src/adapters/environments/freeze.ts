@@ -6,6 +6,7 @@ import { canonicalJson, type Digest, digestOf, digestOfValue } from "../../core/
 import type { Environment } from "../../core/protocol/environment.js";
 import { TrialistError } from "../../core/protocol/errors.js";
 import { type Cache, makeOpenFolder } from "./cache.js";
+import { canaryName, plantCanary } from "./canary.js";
 import { digestFile, type FileRecord, firstDifference, openRegular, recordFolder } from "./file-digest.js";
 import type { LoadedEnvironment, SurfaceFile } from "./load.js";
 import { digestMount } from "./mount-digest.js";
@@ -44,6 +45,8 @@ interface Inventory {
 }
 
 const inventoryFile = "inventory.json";
+/** Beside the frozen pack: digests of the canaries in data that it brought ready-made. */
+export const canariesFile = "canaries.json";
 
 /** Digest of an environment as it lies in its folder now. */
 export async function digestEnvironment(loaded: LoadedEnvironment): Promise<Digest> {
@@ -100,7 +103,7 @@ async function assertUnaltered(folder: string, inventory: Inventory): Promise<vo
   ];
   if (inventory.context !== null) parts.push(["context", inventory.files.filter((file) => context.has(file.path))]);
   for (const [part, files] of parts) {
-    const difference = await firstDifference(join(folder, part), files);
+    const difference = await firstDifference(join(folder, part), files, [canaryName]);
     if (difference !== null) throw altered(join(folder, part), difference);
   }
 }
@@ -165,6 +168,7 @@ async function copyData(loaded: LoadedEnvironment, inventory: Inventory, tempora
   const { data } = inventory.environment;
   if (data === null || !bringsData(inventory.environment)) return;
   await makeOpenFolder(join(temporary, "data"));
+  const canaries: Record<string, Digest> = {};
   for (const name of ["public", "inloop", "heldout"] as const) {
     const path = data[name];
     if (path === null) continue;
@@ -172,8 +176,10 @@ async function copyData(loaded: LoadedEnvironment, inventory: Inventory, tempora
     const files = inventory.data[name] ?? (await recordFolder(source)).files;
     await makeOpenFolder(join(temporary, "data", name));
     for (const file of files) await copyChecked(join(source, file.path), join(temporary, "data", name, file.path), file, false);
+    if (name !== "public") canaries[name] = await plantCanary(join(temporary, "data", name));
     if (name === "heldout") await writeDurably(join(temporary, "heldout.json"), canonicalJson(files));
   }
+  await writeDurably(join(temporary, canariesFile), canonicalJson(canaries));
 }
 
 /** Copies one file and refuses one that changed since it was read for the digest. */

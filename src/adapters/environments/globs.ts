@@ -49,3 +49,8 @@ export function pathMatcher(globs: readonly string[]): (path: string) => boolean
 export function globOfPath(path: string): string {
   return path.replaceAll(/[*?[\]{}()!+@|]/g, "?");
 }
+
+/** Whether a text holds anything that means more than itself in a glob. */
+export function isGlob(text: string): boolean {
+  return /[*?[\]{}()!+@|]/.test(text);
+}

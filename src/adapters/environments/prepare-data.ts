@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmod, copyFile, cp, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, cp, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Executor, StageExecution } from "../../core/ports/executor.js";
 import { canonicalJson, type Digest, digestOf, digestOfValue } from "../../core/protocol/canonical.js";
@@ -8,9 +8,10 @@ import { TrialistError } from "../../core/protocol/errors.js";
 import { giveToSandbox } from "../sandbox/identity.js";
 import { withLock } from "./build-lock.js";
 import { type Cache, makeOpenFolder } from "./cache.js";
+import { canaryName, plantCanary } from "./canary.js";
 import { type FileRecord, firstDifference, openRegular, recordFolder } from "./file-digest.js";
 import { listFolder } from "./folder-files.js";
-import type { FrozenEnvironment } from "./freeze.js";
+import { canariesFile, type FrozenEnvironment } from "./freeze.js";
 import { preparationFolder } from "./pack-layout.js";
 import { type Progress, pythonRuntime, type Runtime, systemRuntime } from "./runtime.js";
 
@@ -30,7 +31,6 @@ export interface DataFolders {
   readonly checkHeldout: () => Promise<void>;
 }
 
-export const canaryName = ".trialist-canary";
 const parts = ["public", "inloop", "heldout"] as const;
 type Part = (typeof parts)[number];
 type PreparedData = Environment["data"] & { readonly prepare: string };
@@ -76,14 +76,15 @@ export async function prepareData(
 }
 
 /** Data that the pack brings ready-made was copied and checked when it was frozen. */
-function broughtData(frozen: FrozenEnvironment): DataFolders {
+async function broughtData(frozen: FrozenEnvironment): Promise<DataFolders> {
   const root = frozen.dataFolder;
   const place = (part: Part): string | null => (root === null || frozen.environment.data?.[part] == null ? null : join(root, part));
+  const canaries = root === null ? {} : (JSON.parse(await readFile(join(dirname(root), canariesFile), "utf8")) as Record<string, Digest>);
   return {
     public: place("public"),
     inloop: place("inloop"),
     heldout: place("heldout"),
-    canaries: {},
+    canaries,
     checkHeldout: () => checkHeldout(root === null ? "" : dirname(root), root ?? ""),
   };
 }
@@ -115,7 +116,7 @@ async function checkHeldout(records: string, folder: string): Promise<void> {
       where: records,
       todo: "This environment has no held-out data.",
     });
-  const difference = await firstDifference(join(folder, "heldout"), JSON.parse(text) as FileRecord[]);
+  const difference = await firstDifference(join(folder, "heldout"), JSON.parse(text) as FileRecord[], [canaryName]);
   if (difference !== null) throw altered(join(folder, "heldout"), difference, records);
 }
 
@@ -189,7 +190,7 @@ async function prepare(
 async function copyInputs(pack: string, script: string, target: string): Promise<void> {
   const inputs = preparationFolder(script);
   if (inputs === null) return copyFile(join(pack, script), join(target, basename(script)));
-  await mkdir(dirname(join(target, inputs)), { recursive: true, mode: 0o755 });
+  await makeOpenFolder(dirname(join(target, inputs)));
   await cp(join(pack, inputs), join(target, inputs), { recursive: true });
 }
 
@@ -320,13 +321,6 @@ async function copyRegular(source: string, target: string): Promise<boolean> {
     await chmod(join(target, entry.path), 0o444);
   }
   return true;
-}
-
-/** A file that nothing reads by right: its content anywhere outside proves that something did. */
-async function plantCanary(folder: string): Promise<Digest> {
-  const canary = randomBytes(32).toString("hex");
-  await writeFile(join(folder, canaryName), canary, { mode: 0o444 });
-  return digestOf(canary);
 }
 
 async function writeDurably(path: string, text: string): Promise<void> {

@@ -6,6 +6,9 @@ import { InvalidExecutionError } from "./errors.js";
 /** The kernel's limit for one argument of a program; a variable is passed as one, and so is the command. */
 const longestArgumentBytes = 128 * 1024 - 1;
 
+/** What a shell and bubblewrap need for themselves. */
+const leastMemoryBytes = 4 * 2 ** 20;
+
 function refuse(execution: StageExecution, expected: string, found: string, todo: string): never {
   throw new InvalidExecutionError({ where: execution.id, expected, found, todo });
 }
@@ -30,6 +33,14 @@ export function assertValidExecution(execution: StageExecution): void {
   const limits = stageLimits.safeParse(execution.limits);
   if (!limits.success) {
     refuse(execution, "a number above 0 for every limit", limits.error.issues[0]?.path.join(".") ?? "none", "Give the missing limit.");
+  }
+  if (execution.limits.memoryBytes < leastMemoryBytes) {
+    refuse(
+      execution,
+      `a memory limit of at least ${leastMemoryBytes} bytes`,
+      String(execution.limits.memoryBytes),
+      "Raise it; a shell needs that much.",
+    );
   }
   assertText(execution, "a command", execution.command);
   assertPath(execution, "the working directory", execution.workingDirectory);

@@ -66,8 +66,6 @@ export class RunningExecution {
     this.temporary = new TemporaryFolders(execution.limits.diskBytes);
     this.processes = new ProcessGroup(group, parked.pid, status, marker);
     this.watch = new LimitWatch(execution, group, this.processes, this.temporary, this.heldByKernel(), (limit) => this.passed(limit));
-    // Two of the processes in a sandbox are bubblewrap's.
-    group.limit({ memoryBytes: execution.limits.memoryBytes, tasks: execution.limits.processes + (features === null ? 0 : 2) });
     this.launched = go(parked, execution, features, { limitProcessesInside, marker });
     const { stdout, stderr } = this.launched;
     this.drained = Promise.all([this.pump(stdout, this.stdout), this.pump(stderr, this.stderr)]).then(() => true);

@@ -8,7 +8,7 @@ import { sandboxUser } from "../../sandbox/identity.js";
 import { openForReading, openForWriting, type PipeEnds, type PipePool, reader, writer } from "./pipes.js";
 
 /** Environment variable that marks the processes of an execution without a sandbox. */
-export const markerVariable = "TRIALIST_EXECUTION";
+const markerVariable = "TRIALIST_EXECUTION";
 
 const statusFd = 3;
 const inputFd = 4;

@@ -13,6 +13,7 @@ import { type Hello, onMessages, protocolVersion, type Request, type SupervisorA
 import { Records } from "../records.js";
 import { addressFile, type SupervisorOptions } from "../supervisor-options.js";
 import { RunningExecution } from "./execution.js";
+import { unpark } from "./launch.js";
 import { PipePool } from "./pipes.js";
 import { makeRuntimeFolder, type RuntimeFolder, removeRuntimeFolder } from "./runtime-folder.js";
 import { type Slot, Slots } from "./slots.js";
@@ -128,13 +129,19 @@ export class Supervisor {
     }
     const { records, pipes, cgroups, limitProcessesInside } = this;
     try {
-      const running = new RunningExecution(execution, features, slot, { records, pipes, cgroups, limitProcessesInside });
-      this.running.set(execution.id, running);
-      running.ended.then(() => this.forgetRunning(execution.id)).catch((error: unknown) => this.die(error));
+      // Two of the processes in a sandbox are bubblewrap's.
+      slot.group.limit({ memoryBytes: execution.limits.memoryBytes, tasks: execution.limits.processes + (features === null ? 0 : 2) });
     } catch (error) {
-      // The id is claimed; our death makes it `gone`, and whoever waits for it is told.
-      this.die(error);
+      const none = { head: Buffer.alloc(0), tail: Buffer.alloc(0) };
+      const gone = `its limits could not be set: ${error instanceof Error ? error.message : String(error)}`;
+      unpark(slot.parked);
+      records.writeEnd(execution.id, slot.draft, { gone }, { stdout: none, stderr: none });
+      void removeGroups(slot.group.folders);
+      return;
     }
+    const running = new RunningExecution(execution, features, slot, { records, pipes, cgroups, limitProcessesInside });
+    this.running.set(execution.id, running);
+    running.ended.then(() => this.forgetRunning(execution.id)).catch((error: unknown) => this.die(error));
   }
 
   /** An end that cannot be written (a full disk, say) must not look like a running execution: dying makes it `gone`. */
