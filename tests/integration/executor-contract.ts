@@ -590,7 +590,6 @@ attempt(socket.AF_UNIX, "\\0trialist-test-${process.pid}")
         expect(await executor.find(execution.id)).toEqual({ state: "running" });
         expect(await eventually(async () => text((await executor.output(execution.id)).stdout) === "early\n")).toBe(true);
         await writeFile(join(bench.workspace, "go"), "");
-        await giveToSandbox(bench.workspace);
         const waited = await executor.wait(execution.id);
         expect(await executor.find(execution.id)).toEqual(waited);
         expect(await executor.wait(execution.id)).toEqual(waited);

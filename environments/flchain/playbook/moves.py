@@ -250,7 +250,7 @@ def describe(recipe):
     if recipe["features"]:
         parts.append(f"with {listed(recipe['features'])}")
     if recipe["candidates"]:
-        parts.append(f"cross-validation choosing among {listed(recipe['candidates'])}")
+        parts.append(f"cross-validation choosing among {len(recipe['candidates'])} more")
     if recipe["target"] == "two_step":
         parts.append("death first, its cause second")
     if recipe["calibration"] is not None:

@@ -77,7 +77,7 @@ function checkIntruders(checks: Checks): void {
   const { form, layout } = checks;
   const surface = pathMatcher(form.surface.editable);
   const folders = [form.baseline, ...Object.values(form.references ?? {})].map(normalizePath);
-  for (const intruder of layout.intruders) {
+  for (const intruder of layout.intruders.filter((each) => pathFault(each.path) === null)) {
     const inSurface = folders.some((folder) => (folder === "." ? surface(intruder.path) : intruder.path.startsWith(`${folder}/`)));
     checks.inFile(intruder.path, {
       what: `${intruder.path} is ${intruder.what}`,
@@ -160,7 +160,7 @@ function checkCandidate(checks: Checks, folder: string, where: DocumentPath): vo
   const { matching, others } = candidateFiles(layout, form, folder);
   const globs = form.surface.editable.join(", ");
   if (normalizePath(folder) !== ".") {
-    for (const path of others.slice(0, 10)) {
+    for (const path of others.filter((other) => layout.files.get(other)?.source === other).slice(0, 10)) {
       checks.inFile(path, {
         what: `${path} lies in the candidate's folder and is not editable`,
         expected: `files that match ${globs}`,

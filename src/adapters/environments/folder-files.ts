@@ -35,7 +35,9 @@ export async function listFolder(folder: string, skip: ReadonlySet<string> = too
       if (found.length >= maxEntries) {
         throw new RangeError(`${folder} holds more than ${maxEntries} files; name the ones that matter in a folder of their own`);
       }
-      const facts = await entryAt(folder, path);
+      // A name that is not UTF-8 cannot be looked up by the text that it was turned into; it is listed, to be refused.
+      const unreadable: FolderEntry | null = entry.name.includes("\ufffd") ? { path, kind: "other", bytes: 0, executable: false } : null;
+      const facts = (await entryAt(folder, path)) ?? unreadable;
       if (facts !== null && !isLitter(entry.name)) found.push(facts);
     }
   };

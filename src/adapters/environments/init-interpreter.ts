@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
 import { access, readFile, realpath, stat } from "node:fs/promises";
-import { dirname, isAbsolute, join } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import { execa } from "execa";
 import { TrialistError } from "../../core/protocol/errors.js";
-import { assertReachable } from "../sandbox/identity.js";
+import { prefixRuntime } from "./runtime.js";
 
 /** A run command as the sandbox can carry it out. */
 export interface RunCommand {
@@ -35,7 +35,8 @@ export async function resolveRunCommand(folder: string, run: string, pathVariabl
   if (isSystem(prefix)) return { run, use: null, notes: [] };
   const fault = reachFault(prefix);
   return {
-    run,
+    // A relative path is none in a workspace; the prefix is on the PATH there.
+    run: isAbsolute(program) ? run : replaced(basename(program)),
     use: prefix,
     notes:
       fault === null
@@ -124,7 +125,7 @@ function isSystem(prefix: string): boolean {
 
 function reachFault(prefix: string): string | null {
   try {
-    assertReachable([join(prefix, "bin")]);
+    prefixRuntime(prefix);
     return null;
   } catch (error) {
     return error instanceof TrialistError ? error.facts.found : String(error);

@@ -1,5 +1,5 @@
-import { statSync } from "node:fs";
-import { chmod, chown, lchown, lstat, readdir } from "node:fs/promises";
+import { chmodSync, chownSync, lchownSync, lstatSync, readdirSync, statSync } from "node:fs";
+import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { dirname, join } from "node:path";
 import { UnreachableMountError } from "./errors.js";
 
@@ -15,6 +15,9 @@ export function sandboxUser(): { readonly uid: number; readonly gid: number } | 
   return process.getuid?.() === 0 ? { uid: sandboxUserId, gid: sandboxUserId } : null;
 }
 
+/** Entries handed over in one go: a small tree is done at once, a large one lets others run in between. */
+const entriesAtOnce = 256;
+
 /**
  * Makes a folder tree writable for the sandbox: call it on every workspace and output folder after filling it.
  * Links themselves change hands, never what they point at. Without root there is nothing to hand over, only the owner's
@@ -22,17 +25,27 @@ export function sandboxUser(): { readonly uid: number; readonly gid: number } | 
  */
 export async function giveToSandbox(path: string): Promise<void> {
   const user = sandboxUser();
-  const entry = await lstat(path);
+  let given = 0;
+  for (const entry of giving(path, user)) {
+    given += 1;
+    if (given % entriesAtOnce === 0) await turnOfTheLoop(entry);
+  }
+}
+
+/** Hands over one entry after the other, what lies inside before the folder. */
+function* giving(path: string, user: ReturnType<typeof sandboxUser>): Generator<string, void, undefined> {
+  const entry = lstatSync(path);
   if (entry.isSymbolicLink()) {
-    if (user !== null) await lchown(path, user.uid, user.gid);
-    return;
+    if (user !== null) lchownSync(path, user.uid, user.gid);
+    return yield path;
   }
   const wanted = (entry.mode & 0o7777 & ~0o7000) | (entry.isDirectory() ? 0o755 : 0o644);
-  if ((entry.mode & 0o7777) !== wanted) await chmod(path, wanted);
+  if ((entry.mode & 0o7777) !== wanted) chmodSync(path, wanted);
   if (entry.isDirectory()) {
-    for (const name of await readdir(path)) await giveToSandbox(join(path, name));
+    for (const name of readdirSync(path)) yield* giving(join(path, name), user);
   }
-  if (user !== null && (entry.uid !== user.uid || entry.gid !== user.gid)) await chown(path, user.uid, user.gid);
+  if (user !== null && (entry.uid !== user.uid || entry.gid !== user.gid)) chownSync(path, user.uid, user.gid);
+  yield path;
 }
 
 function mayEnter(entry: { uid: number; gid: number; mode: number }, user: { uid: number; gid: number }): boolean {

@@ -144,7 +144,7 @@ describe("promotion", () => {
 describe("failures that are not the candidate's", () => {
   it("start an interrupted attempt again, then fail the trial as infrastructure", () => {
     const run = started(
-      { measure: (subject, seed, reason) => (reason === "first" ? "interrupted" : { value: 1 + (seed % 3) }) },
+      { measure: (_subject, seed, reason) => (reason === "first" ? "interrupted" : { value: 1 + (seed % 3) }) },
       { budget: { trials: 1, costUsd: null, tokens: null, computeMs: null, wallMs: null } },
     );
     run.work();

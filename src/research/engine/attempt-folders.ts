@@ -1,11 +1,15 @@
-import { chmod, cp, mkdir, rm, writeFile } from "node:fs/promises";
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cp, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 
 /** Hands a folder to the user that stages run as; comes from the executor's adapter. */
 export type GiveToSandbox = (folder: string) => Promise<void>;
 
-/** The folders of one attempt, all below one root that vanishes with it. */
+/**
+ * The folders of one attempt, all below one root that vanishes with it. Their few small files are laid out in one go: a
+ * slot stands idle meanwhile, and on a busy machine every trip through the thread pool takes longer than the work.
+ */
 export class AttemptFolders {
   constructor(
     readonly root: string,
@@ -29,17 +33,17 @@ export class AttemptFolders {
     context: string | null,
   ): Promise<{ workspace: string; output: string }> {
     const folder = join(this.root, `${stage}-${repeat}`);
-    await rm(folder, { recursive: true, force: true });
+    makeAnew(folder);
     const workspace = join(folder, "workspace");
     const output = join(folder, "output");
-    await mkdir(workspace, { recursive: true });
-    await mkdir(output);
+    mkdirSync(workspace);
+    mkdirSync(output);
     if (context !== null) await cp(context, workspace, { recursive: true });
     for (const file of manifest.files) {
       const path = join(workspace, file.path);
-      await mkdir(dirname(path), { recursive: true });
-      await writeFile(path, content(file.digest));
-      if (file.executable) await chmod(path, 0o755);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, content(file.digest));
+      if (file.executable) chmodSync(path, 0o755);
     }
     await this.give(folder);
     return { workspace, output };
@@ -48,10 +52,10 @@ export class AttemptFolders {
   /** An empty folder that an evaluator's measurement file goes to. */
   async evaluatorStage(stage: string): Promise<{ measurement: string }> {
     const folder = join(this.root, `${stage}-1`);
-    await rm(folder, { recursive: true, force: true });
+    makeAnew(folder);
     const measurement = join(folder, "measurement");
-    await mkdir(measurement, { recursive: true });
-    await mkdir(this.artifacts, { recursive: true });
+    mkdirSync(measurement);
+    mkdirSync(this.artifacts, { recursive: true });
     await this.give(folder);
     return { measurement };
   }
@@ -59,4 +63,10 @@ export class AttemptFolders {
   async remove(): Promise<void> {
     await rm(this.root, { recursive: true, force: true });
   }
+}
+
+/** An empty folder, whatever an interrupted run left there. */
+function makeAnew(folder: string): void {
+  if (existsSync(folder)) rmSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true });
 }

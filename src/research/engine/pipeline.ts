@@ -29,8 +29,12 @@ export interface PipelineHost {
   readonly scratch: string;
   readonly blob: (digest: string) => Uint8Array;
   readonly putBlob: (bytes: Uint8Array) => BlobReference;
-  /** Appends; false when the measurement is no longer open (its trial was cancelled meanwhile). */
+  /** Records; on disk at the latest when this turn of the event loop ends. False when the measurement is no longer open (its trial was cancelled meanwhile). */
   readonly record: (command: StageCommand) => boolean;
+  /** Puts on disk what was recorded: before anything is done outside that rests on it. */
+  readonly commit: () => void;
+  /** Resolves once what was recorded is on disk, after everything else of this turn had its say. */
+  readonly settled: () => Promise<void>;
   /** Whether to stop before the next stage: the run was paused or suspended. */
   readonly halted: () => boolean;
 }
@@ -119,21 +123,21 @@ export class Pipeline {
     const found = await this.host.executor.find(id);
     if (found.state === "unknown") {
       const { prepared, sandbox, hostEnvironment } = this.host;
-      await this.host.executor.start(
-        await stageExecution({
-          id,
-          stage,
-          repeat,
-          seed: repeatSeed(this.measurement.seed, repeat),
-          sandbox,
-          prepared,
-          folders: this.folders,
-          manifest: this.manifest,
-          content: this.host.blob,
-          hostEnvironment,
-          collectMaxBytes: this.collectMaxBytes(),
-        }),
-      );
+      const execution = await stageExecution({
+        id,
+        stage,
+        repeat,
+        seed: repeatSeed(this.measurement.seed, repeat),
+        sandbox,
+        prepared,
+        folders: this.folders,
+        manifest: this.manifest,
+        content: this.host.blob,
+        hostEnvironment,
+        collectMaxBytes: this.collectMaxBytes(),
+      });
+      this.host.commit();
+      await this.host.executor.start(execution);
     }
     return this.host.executor.wait(id);
   }
@@ -157,7 +161,9 @@ export class Pipeline {
   }
 
   private async end(result: AttemptResult): Promise<void> {
-    this.host.record({ type: "end_attempt", measurement: this.measurement.id, result, usage: this.usage() });
+    const recorded = this.host.record({ type: "end_attempt", measurement: this.measurement.id, result, usage: this.usage() });
+    // A runner that leaves records nothing more: what lies here is needed by the next one.
+    if (!recorded && this.host.halted()) return;
     await this.cleanUp();
   }
 
@@ -166,6 +172,7 @@ export class Pipeline {
   }
 
   private async cleanUp(): Promise<void> {
+    await this.host.settled();
     await this.host.executor.forget(`${this.measurement.id}.${this.measurement.attempt}/`);
     await this.folders.remove();
   }

@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { StageExecution } from "../../core/ports/executor.js";
 import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
@@ -39,7 +39,7 @@ async function candidateExecution(run: StageRun): Promise<StageExecution> {
   const places = new Places(run.sandbox);
   const { workspace, output } = await folders.candidateStage(stage.name, run.repeat, run.manifest, run.content, prepared.contextFolder);
   const collectInto = folders.artifactsOf(run.repeat, stage.repeats);
-  await mkdir(collectInto, { recursive: true });
+  mkdirSync(collectInto, { recursive: true });
   const inside = places.show(workspace, "workspace", "read-write");
   const outputInside = places.show(output, "output", "read-write");
   const data = prepared.data.public === null ? inside : places.show(prepared.data.public, "data", "read-only");

@@ -16,11 +16,15 @@ export type TimelessCommand = WithoutTime<Command>;
 const checkpointEvery = 2000;
 
 /**
- * A run that this process owns: its ledger and the fold of it. Every change goes through `dispatch`: decide, append,
- * fold, tell the listeners.
+ * A run that this process owns: its ledger and the fold of it. Every change goes through `take`: decide and fold; and
+ * `commit`: append in one transaction, tell the listeners. Whoever lets something out of this process that rests on
+ * what was taken commits first.
  */
 export class Run {
   private readonly listeners = new Set<(event: StoredRunEvent) => void>();
+  /** Folded and not written yet; all of one time. */
+  private pending: { readonly at: number; readonly events: StoredRunEvent[] } | null = null;
+  private broken: { readonly error: unknown } | null = null;
   private checkpointedAt: number;
 
   private constructor(
@@ -44,22 +48,61 @@ export class Run {
   }
 
   /**
-   * @throws RefusedError when the state does not allow it
-   * @throws errors of the ledger's port; then nothing was appended and the state is as before
+   * Decides and records, durable on return.
+   * @throws RefusedError when the state does not allow it; what was taken before is written all the same
+   * @throws errors of the ledger's port; see `commit`
    */
   dispatch(command: TimelessCommand): void {
-    const at = this.clock();
+    try {
+      this.take(command);
+    } finally {
+      this.commit();
+    }
+  }
+
+  /**
+   * Decides and folds. The events wait for the next `commit` and share their time with those that wait already.
+   * @throws RefusedError when the state does not allow it; nothing was taken then
+   */
+  take(command: TimelessCommand): void {
+    this.refuseBroken();
+    const at = this.pending?.at ?? this.clock();
     const decision = decide(this.state, { ...command, at } as Command);
     if (decision.events.length === 0) return;
-    const stored = this.ledger.append(this.state.version, at, decision.events.map(versioned), decision.blobs);
-    decision.events.forEach((event, index) => {
-      const place = stored[index];
-      if (place === undefined) throw new RangeError("the ledger stored fewer events than it was given");
-      const complete = { ...event, sequence: place.sequence, at: place.at } as StoredRunEvent;
+    for (const { digest, bytes } of decision.blobs) {
+      if (this.ledger.putBlob(bytes) !== digest) throw new RangeError(`a decision names the blob ${digest} and brings another`);
+    }
+    this.pending ??= { at, events: [] };
+    for (const event of decision.events) {
+      const complete = { ...event, sequence: this.state.version + 1, at } as StoredRunEvent;
+      this.pending.events.push(complete);
       evolve(this.state, complete);
-      for (const listener of this.listeners) listener(complete);
-    });
+    }
+  }
+
+  /**
+   * Writes what was taken, all of it or nothing, durable on return.
+   * @throws errors of the ledger's port; the state is ahead of the ledger then, and the run takes nothing more
+   */
+  commit(): void {
+    this.refuseBroken();
+    const { pending } = this;
+    if (pending === null) return;
+    this.pending = null;
+    try {
+      this.ledger.append(this.state.version - pending.events.length, pending.at, pending.events.map(versioned));
+    } catch (error) {
+      this.broken = { error };
+      throw error;
+    }
+    for (const event of pending.events) {
+      for (const listener of this.listeners) listener(event);
+    }
     this.checkpointWhenDue();
+  }
+
+  private refuseBroken(): void {
+    if (this.broken !== null) throw this.broken.error;
   }
 
   putBlob(bytes: Uint8Array): BlobReference {
@@ -78,6 +121,7 @@ export class Run {
   }
 
   checkpoint(): void {
+    this.commit();
     if (this.state.version === this.checkpointedAt) return;
     this.ledger.saveCheckpoint({ sequence: this.ledger.head, chain: this.ledger.chain, foldVersion, state: JSON.stringify(this.state) });
     this.checkpointedAt = this.state.version;

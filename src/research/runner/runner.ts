@@ -1,3 +1,4 @@
+import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
 import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { configurationOf, trialOf } from "../../core/harness/state.js";
@@ -8,10 +9,10 @@ import { RefusedError } from "../../core/protocol/errors.js";
 import type { RecordSet } from "../../core/protocol/measurement.js";
 import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
 import { manifestAt, proposalDocument, readAnswer } from "../roles/proposal.js";
-import type { Run } from "./run.js";
+import type { Run, TimelessCommand } from "./run.js";
 
 export interface RunnerOptions {
-  readonly host: Omit<PipelineHost, "blob" | "putBlob" | "record" | "halted">;
+  readonly host: Omit<PipelineHost, "blob" | "putBlob" | "record" | "commit" | "settled" | "halted">;
   readonly researchers: ReadonlyMap<string, Researcher>;
 }
 
@@ -19,12 +20,17 @@ const decoder = new TextDecoder();
 /** How often the owner leaves a sign of life, in ms. */
 const heartbeatMs = 5000;
 
-/** The effect loop: look at the state, see what is due, perform it, append what happened. */
+/**
+ * The effect loop: look at the state, see what is due, perform it, append what happened. What happens in one turn of the
+ * event loop is written in one transaction at its end, or before the first effect that rests on it: a trial would else
+ * wait for the disk several times between two stages.
+ */
 export class Runner {
   private readonly inFlight = new Map<string, { readonly abort: AbortController; readonly done: Promise<void> }>();
   private wake: () => void = () => undefined;
   private failure: unknown = null;
   private leaving = false;
+  private committing: NodeJS.Immediate | null = null;
 
   constructor(
     private readonly run: Run,
@@ -48,15 +54,33 @@ export class Runner {
       }
     } finally {
       clearInterval(beat);
-      this.run.ledger.heartbeat(this.run.now());
       this.run.checkpoint();
+      this.run.ledger.heartbeat(this.run.now());
     }
   }
 
   /** A command from a person or from another process; the loop looks again afterwards. */
-  command(command: Parameters<Run["dispatch"]>[0]): void {
+  command(command: TimelessCommand): void {
     this.run.dispatch(command);
     this.wake();
+  }
+
+  private take(command: TimelessCommand): void {
+    this.run.take(command);
+    this.committing ??= setImmediate(() => {
+      this.committing = null;
+      try {
+        this.run.commit();
+      } catch (error) {
+        this.fail(error);
+      }
+    });
+  }
+
+  private fail(error: unknown): void {
+    if (this.leaving) return;
+    this.failure = error;
+    this.leave();
   }
 
   /** Lets go of everything at once: calls are aborted, attempts go on by themselves and are adopted by `resume`. */
@@ -89,15 +113,15 @@ export class Runner {
   private settle(item: Exclude<Due, { kind: "call" | "measurement" }>): void {
     switch (item.kind) {
       case "adjudicate":
-        return this.run.dispatch({ type: "adjudicate", trial: item.trial, records: this.loadRecords(item.trial) });
+        return this.take({ type: "adjudicate", trial: item.trial, records: this.loadRecords(item.trial) });
       case "wake_up":
-        return this.run.dispatch({ type: "fire_wake_up", wakeUp: item.wakeUp });
+        return this.take({ type: "fire_wake_up", wakeUp: item.wakeUp });
       case "advance":
-        return this.run.dispatch({ type: "advance" });
+        return this.take({ type: "advance" });
       case "exhaust":
-        return this.run.dispatch({ type: "exhaust", cap: item.cap });
+        return this.take({ type: "exhaust", cap: item.cap });
       case "conclude":
-        return this.run.dispatch({ type: "conclude" });
+        return this.take({ type: "conclude" });
     }
   }
 
@@ -105,11 +129,7 @@ export class Runner {
     if (this.inFlight.has(key)) return;
     const abort = new AbortController();
     const done = effect(abort.signal)
-      .catch((error: unknown) => {
-        if (this.leaving) return;
-        this.failure = error;
-        this.leave();
-      })
+      .catch((error: unknown) => this.fail(error))
       .finally(() => {
         this.inFlight.delete(key);
         this.wake();
@@ -136,6 +156,8 @@ export class Runner {
       if (abort.signal.aborted) continue;
       const wanted = key.startsWith("c") ? calls[key.slice(0, key.indexOf("."))] !== undefined : measurements[key] !== undefined;
       if (wanted) continue;
+      // What nobody wants any more must be on disk before it is stopped: a killed stage would else look like a crash.
+      this.run.commit();
       abort.abort();
       if (key.startsWith("m")) this.stopStages(key);
     }
@@ -151,7 +173,7 @@ export class Runner {
 
   private async measure(id: string): Promise<void> {
     const { run } = this;
-    if (run.state.measurements[id]?.running === false) run.dispatch({ type: "start_attempt", measurement: id });
+    if (run.state.measurements[id]?.running === false) this.take({ type: "start_attempt", measurement: id });
     const measurement = run.state.measurements[id];
     if (measurement === undefined) return;
     const manifest = manifestAt(trialOf(run.state, measurement.subject).candidate.blob, run.ledger);
@@ -170,9 +192,14 @@ export class Runner {
       blob: (digest) => run.ledger.blob(digest),
       putBlob: (bytes) => run.putBlob(bytes),
       halted: () => this.leaving || !isRunning(run.state),
+      commit: () => run.commit(),
+      settled: async () => {
+        await turnOfTheLoop();
+        run.commit();
+      },
       record: (command: StageCommand) => {
         if (this.leaving || run.state.measurements[command.measurement]?.running !== true) return false;
-        run.dispatch(command);
+        this.take(command);
         if (command.type === "start_stage")
           this.running.set(command.measurement, `${command.measurement}.${attempt}/${command.stage}-${command.repeat}`);
         else this.running.delete(command.measurement);
@@ -186,6 +213,7 @@ export class Runner {
     const { run } = this;
     const call = run.state.calls[id];
     if (call === undefined) return;
+    run.commit();
     const view = JSON.parse(decoder.decode(run.ledger.blob(call.view.blob))) as ProposalView;
     const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
     const document = proposalDocument(view, configurationOf(run.state).environment, blobs);
@@ -195,7 +223,7 @@ export class Runner {
         signal,
       );
       if (this.leaving || run.state.calls[id] === undefined) return;
-      run.dispatch({
+      this.take({
         type: "answer_call",
         call: id,
         output: run.putBlob(answer.raw),
@@ -205,7 +233,7 @@ export class Runner {
     } catch (error) {
       if (!(error instanceof ResearcherFailedError)) throw error;
       if (this.leaving || run.state.calls[id] === undefined) return;
-      run.dispatch({ type: "fail_call", call: id, kind: error.kind, message: error.message, usage: error.usage });
+      this.take({ type: "fail_call", call: id, kind: error.kind, message: error.message, usage: error.usage });
     }
   }
 

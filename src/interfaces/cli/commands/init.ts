@@ -1,0 +1,47 @@
+import { resolve } from "node:path";
+import { initFolder } from "../../../app/init.js";
+import { type CliCommand, type CommandInput, exitCodes, textOption } from "../command.js";
+
+/** Turns a folder with a script into an environment. */
+export const command: CliCommand = {
+  describe(program) {
+    program
+      .description("Turns a folder with one script into an environment, by asking or by flags. Writes environment.yaml and nothing else of yours.")
+      .argument("[folder]", "the folder", ".")
+      .option("--yes", "do not ask: take the flags, and what the folder suggests", false)
+      .option("--edit <glob>", "a file that researchers may edit; may be given again", (glob: string, before: string[] | undefined) => [...(before ?? []), glob])
+      .option("--run <command>", "shell command that runs the program")
+      .option("--metric <name>", "the number that counts; the program prints `NAME: 0.123`, or `NAME=0.123`")
+      .option("--direction <direction>", "maximize or minimize")
+      .option("--pattern <regex>", "how the number is found in the output, if not by its name")
+      .option("--name <name>", "name of the environment (default: the folder's)")
+      .option("--force", "replace an environment.yaml that is there", false)
+      .addHelpText(
+        "after",
+        "\nA number that the program prints is self-reported: the program could print any. An evaluator of your own, in\nenvironment.yaml, takes that away.\n\nExample:\n  trialist init --yes --edit train.sh --run 'sh train.sh' --metric score --direction maximize",
+      );
+  },
+  async run(input) {
+    const folder = resolve(input.folder, input.args[0] ?? ".");
+    const made = await initFolder(folder, answersOf(input), { ask: input.options.yes !== true, force: input.options.force === true });
+    for (const file of made.wrote) input.terminal.say(`wrote ${file}`);
+    for (const note of made.notes) input.terminal.say(note);
+    input.terminal.say("Next: `trialist check .`, then `trialist run . --researcher 'command:…'`.");
+    input.terminal.data({ wrote: made.wrote, notes: made.notes, name: made.environment.environment.name });
+    return exitCodes.ok;
+  },
+};
+
+function answersOf({ options }: CommandInput): Parameters<typeof initFolder>[1] {
+  const direction = textOption(options, "direction");
+  if (direction !== undefined && direction !== "maximize" && direction !== "minimize") throw new RangeError(`--direction expects maximize or minimize, ${direction} was given`);
+  const [run, metric, pattern, name] = ["run", "metric", "pattern", "name"].map((option) => textOption(options, option));
+  return {
+    ...(Array.isArray(options.edit) ? { edit: options.edit.map(String) } : {}),
+    ...(run === undefined ? {} : { run }),
+    ...(metric === undefined ? {} : { metric }),
+    ...(pattern === undefined ? {} : { pattern }),
+    ...(name === undefined ? {} : { name }),
+    ...(direction === undefined ? {} : { direction }),
+  };
+}
