@@ -7,7 +7,7 @@
 // anything, so they are left out.
 
 /** What the core may use of npm: schemas, and small libraries that compute and do nothing else. */
-const pureLibraries = ["zod", "jstat", "simple-statistics", "picomatch", "pure-rand"];
+const pureLibraries = ["zod", "jstat", "picomatch"];
 const anyPureLibrary = `(^|/)node_modules/(@types/)?(${pureLibraries.join("|")})/`;
 
 const sealedFile = "^src/adapters/ledger/sealed([.-]|/)";

@@ -8,7 +8,7 @@ import { Run } from "../src/research/runner/run.js";
 import { Runner } from "../src/research/runner/runner.js";
 import { diskFolder } from "./ledger-events.js";
 import { type BenchResult, judged, median, ms, secondsOf } from "./result.js";
-import { ScriptedWorld, storeBaseline, worldConfiguration, worldEnvironment } from "./scripted-world.js";
+import { ScriptedWorld, worldEnvironment } from "./scripted-world.js";
 import { simulateRun } from "./simulated-trials.js";
 
 const bars = { multiple: 2, growth: 1.2 };

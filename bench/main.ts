@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { type ParseArgsConfig, parseArgs } from "node:util";
 import { harnessTrial } from "./harness-trial.js";
 import { helpStart } from "./help-start.js";
 import { ledgerAppend } from "./ledger-append.js";
@@ -14,7 +14,7 @@ import { slotsBusy } from "./slots-busy.js";
 const usage = `npm run bench -- [options]
 
   --only NAME  only the rows whose name begins so; may be given several times
-  --full       ${200} trials for slots-busy instead of 40
+  --full       200 trials for slots-busy instead of 40
   --json       print [{ name, value, unit, bar, met }] and nothing else
   --write      write the table to bench/RESULTS.md`;
 
@@ -34,19 +34,20 @@ const benches: readonly Bench[] = [
 ];
 
 const options = {
-  only: { type: "string", multiple: true, default: [] },
+  only: { type: "string", multiple: true },
   full: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
   write: { type: "boolean", default: false },
   help: { type: "boolean", default: false },
-} as const;
+} satisfies NonNullable<ParseArgsConfig["options"]>;
 
 async function main(): Promise<number> {
   const { values } = parseArgs({ options });
   if (values.help) return say(usage, 0);
-  const isWanted = (name: string): boolean => values.only.length === 0 || values.only.some((only) => name.startsWith(only));
+  const { only } = values;
+  const isWanted = (name: string): boolean => only === undefined || only.some((begin) => name.startsWith(begin));
   const wanted = benches.filter((bench) => bench.rows.some(isWanted));
-  if (wanted.length === 0) return say(`No row begins with ${values.only.join(" or ")}. Rows: ${benches.flatMap((bench) => bench.rows).join(", ")}`, 2);
+  if (wanted.length === 0) return say(`No row begins with ${only?.join(" or ")}. Rows: ${benches.flatMap((bench) => bench.rows).join(", ")}`, 2);
   build();
   const results: BenchResult[] = [];
   for (const bench of wanted) {

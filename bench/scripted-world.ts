@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { CapturedStreams, Executor, StageExecution } from "../src/core/ports/executor.js";
 import type { PreparedEnvironment } from "../src/core/ports/prepared-environment.js";
 import type { Researcher } from "../src/core/ports/researcher.js";
@@ -99,6 +100,9 @@ export function outcomeOf(exitCode: number, printed: Uint8Array): StageOutcome {
 
 const empty = new Uint8Array();
 
+/** Milliseconds of a stage: long enough for what the harness does beside it, as beside any real one. */
+const stageMs = 4;
+
 /** An executor and a researcher that keep a record of the time that they take: it is theirs and not the harness's. */
 export class ScriptedWorld {
   spentMs = 0;
@@ -127,7 +131,11 @@ export class ScriptedWorld {
     },
     wait: async (id) => {
       const known = this.streams.get(id);
-      return known === undefined ? { state: "gone", reason: "it was never started" } : { state: "ended", outcome: known.outcome };
+      if (known === undefined) return { state: "gone", reason: "it was never started" };
+      const start = performance.now();
+      await sleep(stageMs);
+      this.spentMs += performance.now() - start;
+      return { state: "ended", outcome: known.outcome };
     },
     output: async (id): Promise<CapturedStreams> => ({ stdout: { head: this.streams.get(id)?.stdout ?? empty, tail: empty }, stderr: { head: empty, tail: empty } }),
     stop: async () => undefined,

@@ -11,7 +11,7 @@ base = request["view"]["base"]
 program = base["files"]["fit.py"]
 found = re.search(r"NEIGHBOURS = (\d+)", program)
 now = int(found.group(1)) if found else 40
-new = max(1, round(now * draw.choice([0.3, 0.5, 0.7, 1.4, 2])))
+new = max(1, round(now * draw.uniform(0.3, 2)))
 answer = {
     "plan": {
         "hypothesis": f"{new} neighbours instead of {now} weigh noise against detail better",

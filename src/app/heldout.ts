@@ -1,7 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { cpus, hostname, totalmem, userInfo } from "node:os";
 import { createLocalExecutor } from "../adapters/executors/local.js";
-import { type Look, openSealed, readSealed } from "../adapters/ledger/sealed.js";
+import { type Look, openSealed } from "../adapters/ledger/sealed.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { configurationOf, type Trial } from "../core/harness/state.js";
 import { candidateManifest } from "../core/protocol/candidate.js";
@@ -131,14 +131,4 @@ function lookOf(
       memoryBytes: totalmem(),
     },
   };
-}
-
-/** How many looks were taken at a run's held-out split. */
-export function looksTaken(runFolder: string): number {
-  const sealed = readSealed(runFolder);
-  try {
-    return sealed?.count ?? 0;
-  } finally {
-    sealed?.close();
-  }
 }

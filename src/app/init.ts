@@ -1,8 +1,20 @@
 import { isCancel, select, text } from "@clack/prompts";
-import { askAnswers, completeAnswers, type InitAnswers, InitRefusedError, type InitResult, initEnvironment, type Prompter } from "../adapters/environments/init.js";
+import {
+  askAnswers,
+  completeAnswers,
+  type InitAnswers,
+  InitRefusedError,
+  type InitResult,
+  initEnvironment,
+  type Prompter,
+} from "../adapters/environments/init.js";
 
 /** Makes an environment of a folder: by asking where there is a terminal, else by flags alone. */
-export async function initFolder(folder: string, given: Partial<InitAnswers>, options: { readonly ask: boolean; readonly force: boolean }): Promise<InitResult> {
+export async function initFolder(
+  folder: string,
+  given: Partial<InitAnswers>,
+  options: { readonly ask: boolean; readonly force: boolean },
+): Promise<InitResult> {
   const ask = options.ask && process.stdin.isTTY === true;
   const answers = ask ? await askAnswers(folder, given, terminalPrompter) : await completeAnswers(folder, given);
   return initEnvironment(folder, answers, { force: options.force, pathVariable: process.env.PATH ?? "/usr/bin:/bin" });
@@ -13,7 +25,11 @@ const terminalPrompter: Prompter = {
     return answered(await text({ message: question, initialValue: initial }));
   },
   async choose(question, choices, initial) {
-    const picked = await select<string>({ message: question, options: choices.map((value) => ({ value, label: value })), initialValue: initial });
+    const picked = await select<string>({
+      message: question,
+      options: choices.map((value) => ({ value, label: value })),
+      initialValue: initial,
+    });
     return answered(picked) as (typeof choices)[number];
   },
 };

@@ -44,6 +44,9 @@ export async function ownRun(
   const executor = createLocalExecutor({ root: host.cache.folder("executors", runKey(folder)) });
   try {
     const run = Run.open(ledger, Date.now);
+    refuseUnborn(run.state, name, folder);
+    // Its owner may have died between its last word and its last tidying up.
+    if (isOver(run.state)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
     refuseOver(run.state, name);
     if (!options.frozen) await refuseChanged(folder, run.state, name);
     return await drive(folder, host, run, executor, options.progress);
@@ -54,8 +57,23 @@ export async function ownRun(
   }
 }
 
+/** Its process died after it had made the ledger and before it recorded the start. */
+function refuseUnborn(state: RunState, name: string, folder: string): void {
+  if (state.phase !== "new") return;
+  throw new RefusedError({
+    expected: "a run that was started",
+    found: `${name}, whose ledger is empty: its process ended before the start was recorded`,
+    where: folder,
+    todo: "Nothing is lost. Remove that folder, then start the run again.",
+  });
+}
+
+function isOver({ phase }: RunState): boolean {
+  return phase === "finished" || phase === "cancelled";
+}
+
 function refuseOver(state: RunState, name: string): void {
-  if (state.phase !== "finished" && state.phase !== "cancelled") return;
+  if (!isOver(state)) return;
   throw new RefusedError({
     expected: "a run that is not over",
     found: `${name}, which is ${state.phase}: ${state.reason}`,
@@ -100,6 +118,6 @@ async function drive(folder: string, host: Host, run: Run, executor: Executor, p
 async function close(run: Run, executor: Executor, server: { close(): Promise<void> | void }, scratch: string): Promise<void> {
   await server.close();
   await executor.close();
-  if (run.state.phase === "finished" || run.state.phase === "cancelled") await rm(scratch, { recursive: true, force: true });
+  if (isOver(run.state)) await rm(scratch, { recursive: true, force: true });
   run.ledger.close();
 }

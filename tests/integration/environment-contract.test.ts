@@ -12,8 +12,20 @@ async function problemOf(...replacements: readonly (readonly [string, string])[]
 test("a valid pack is resolved with every default and unit", async () => {
   const { environment } = await loadEnvironment(await makePack());
   const train = environment.stages[1]!;
-  expect(environment.stages[0]).toMatchObject({ preflight: true, purpose: null, trust: "candidate", limits: { wallMs: 10_000, memoryBytes: 4 * 2 ** 30 } });
-  expect(train.limits).toMatchObject({ wallMs: 60_000, cpuMs: 120_000, memoryBytes: 64 * 2 ** 20, cpus: 2, processes: 256, outputBytes: 64 * 2 ** 20 });
+  expect(environment.stages[0]).toMatchObject({
+    preflight: true,
+    purpose: null,
+    trust: "candidate",
+    limits: { wallMs: 10_000, memoryBytes: 4 * 2 ** 30 },
+  });
+  expect(train.limits).toMatchObject({
+    wallMs: 60_000,
+    cpuMs: 120_000,
+    memoryBytes: 64 * 2 ** 20,
+    cpus: 2,
+    processes: 256,
+    outputBytes: 64 * 2 ** 20,
+  });
   expect(environment.stages[2]).toMatchObject({ purpose: "in-loop", repeats: 1, exclusive: false });
   expect(environment.surface).toEqual({ editable: ["solution.sh"], maxBytes: 1024 });
   expect(environment.gates).toEqual([
@@ -58,7 +70,7 @@ describe("units", () => {
     ["wall: 10 s", "wall: soon", "a number and a unit"],
     ["memory: 64 MiB", "memory: 64", 'did you mean "64 MiB"?'],
     ["memory: 64 MiB", "memory: 64 mib", 'did you mean "64 MiB"?'],
-    ["memory: 64 MiB", "memory: 4g", 'did you mean "4 GB"?'],
+    ["memory: 64 MiB", "memory: 4g", 'did you mean "4 GiB"?'],
     ["memory: 64 MiB", "memory: 64 parsecs", "use one of the units"],
     ["at_most: 16 MB", "at_most: 16", 'did you mean "16 MiB"?'],
   ])("%s as %s is refused", async (from, to, advice) => {
@@ -91,13 +103,24 @@ describe("typing errors are found where they are, with the nearest right word", 
 
   test("an unknown key's column is the key's own", async () => {
     const problem = await problemOf(["limits: { wall: 10 s }", "limits: { wall: 10 s, proceses: 3 }"]);
-    expect(problem).toMatchObject({ what: "unknown key `proceses` in `stages[0].limits`", line: 11, column: 68, todo: "did you mean `processes`?" });
+    expect(problem).toMatchObject({
+      what: "unknown key `proceses` in `stages[0].limits`",
+      line: 11,
+      column: 70,
+      todo: "did you mean `processes`?",
+    });
   });
 });
 
 test("all problems are said at once, in order", async () => {
   const problems = await problemsOf(
-    await makePack({ "environment.yaml": contractWith(["name: small", "name: small\nsed: 3"], ["description.md", "missing.md"], ["metric: score", "metric: nothing"]) }),
+    await makePack({
+      "environment.yaml": contractWith(
+        ["name: small", "name: small\nsed: 3"],
+        ["description.md", "missing.md"],
+        ["metric: score", "metric: nothing"],
+      ),
+    }),
   );
   expect(problems.map((problem) => problem.line)).toEqual([3, 4, 19]);
 });

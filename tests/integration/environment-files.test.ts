@@ -7,19 +7,30 @@ import { snapshotSurface } from "../../src/adapters/environments/workspace-files
 import { contractWith, fill, makePack, problemsOf, temporaryFolder } from "./environment-fixture.js";
 
 describe("the editable surface", () => {
-  test.each(["../solution.sh", "/etc/passwd", "a/../../x", "{..,x}/y", "!solution.sh", "~/x"])("the glob %s leaves the folder", async (glob) => {
-    const problems = await problemsOf(await makePack({ "environment.yaml": contractWith(["[solution.sh]", `["${glob}"]`]) }));
-    expect(problems[0]).toMatchObject({ line: 6, column: 14, expected: "a glob that stays inside the folder" });
-  });
+  test.each(["../solution.sh", "/etc/passwd", "a/../../x", "{..,x}/y", "!solution.sh", "~/x"])(
+    "the glob %s leaves the folder",
+    async (glob) => {
+      const problems = await problemsOf(await makePack({ "environment.yaml": contractWith(["[solution.sh]", `["${glob}"]`]) }));
+      expect(problems[0]).toMatchObject({ line: 6, column: 14, expected: "a glob that stays inside the folder" });
+    },
+  );
 
-  test.each(["*.sh", "**", "e*", "evaluate.sh", "environment.yaml", "knowledge/*"])("the glob %s matches what measures the candidate, or the pack", async (glob) => {
-    const problems = await problemsOf(await makePack({ "environment.yaml": contractWith(["[solution.sh]", `[solution.sh, "${glob}"]`]) }));
-    expect(problems.map((problem) => problem.what).join()).toMatch(/the editable glob `.*` matches/);
-  });
+  test.each(["*.sh", "**", "e*", "evaluate.sh", "environment.yaml", "knowledge/*"])(
+    "the glob %s matches what measures the candidate, or the pack",
+    async (glob) => {
+      const problems = await problemsOf(
+        await makePack({ "environment.yaml": contractWith(["[solution.sh]", `[solution.sh, "${glob}"]`]) }),
+      );
+      expect(problems.map((problem) => problem.what).join()).toMatch(/the editable glob `.*` matches/);
+    },
+  );
 
   test("files of the baseline that no glob matches, no file at all, too large a file", async () => {
     const stray = await makePack({ "baseline/notes.txt": "x" });
-    expect((await problemsOf(stray))[0]).toMatchObject({ file: join(stray, "baseline/notes.txt"), todo: "add it to surface.editable, or move it out of that folder" });
+    expect((await problemsOf(stray))[0]).toMatchObject({
+      file: join(stray, "baseline/notes.txt"),
+      todo: "add it to surface.editable, or move it out of that folder",
+    });
     const none = await problemsOf(await makePack({ "baseline/solution.sh": null, "baseline/solutoin.sh": "x" }));
     expect(none.map((problem) => problem.todo)).toContain("did you mean `solutoin.sh`?");
     const large = await problemsOf(await makePack({ "baseline/solution.sh": "#".repeat(2000) }));
@@ -42,7 +53,10 @@ describe("links and odd names", () => {
   });
 
   test("a link cannot bring labels in by another name", async () => {
-    const folder = await makePack({ "environment.yaml": contractWith(["playbook:", "data: { inloop: labels }\nplaybook:"]), "labels/answers.csv": "1\n" });
+    const folder = await makePack({
+      "environment.yaml": contractWith(["playbook:", "data: { inloop: labels }\nplaybook:"]),
+      "labels/answers.csv": "1\n",
+    });
     await symlink("labels/answers.csv", join(folder, "innocent.csv"));
     expect((await problemsOf(folder))[0]?.found).toContain("a file that is no part of the pack");
   });
@@ -74,7 +88,10 @@ describe("links and odd names", () => {
 
   test("spaces and other scripts in names are names like others", async () => {
     const folder = await makePack({
-      "environment.yaml": contractWith(["[solution.sh]", '[solution.sh, "mes données/é ü.sh"]'], ["references: { other: references/other }\n", ""]),
+      "environment.yaml": contractWith(
+        ["[solution.sh]", '[solution.sh, "mes données/é ü.sh"]'],
+        ["references: { other: references/other }\n", ""],
+      ),
       "references/other/solution.sh": null,
       "baseline/mes données/é ü.sh": "true\n",
       "выводы 🙂.md": "x",
@@ -85,14 +102,27 @@ describe("links and odd names", () => {
   });
 
   test("two names that differ in case or Unicode form alone", async () => {
-    const folder = await makePack({ "environment.yaml": contractWith(["[solution.sh]", "[solution.sh, Solution.sh]"]), "baseline/Solution.sh": "true\n" });
+    const folder = await makePack({
+      "environment.yaml": contractWith(["[solution.sh]", "[solution.sh, Solution.sh]"]),
+      "baseline/Solution.sh": "true\n",
+    });
     expect((await problemsOf(folder)).map((problem) => problem.what).join()).toContain("differ only in case");
   });
 });
 
 test("locks: no registries, no package without a hash, the line is named", async () => {
-  const lock = ["# comment", "--index-url https://user:secret@example.org/simple", "idna==3.10 \\", "    --hash=sha256:946d195a0d259cbba61165e88e65941f16e9b36ea6ddb97f00452bae8b1287d3", "six==1.17.0", ""].join("\n");
-  const folder = await makePack({ "environment.yaml": contractWith(["playbook:", "runtime: { python: { lock: requirements.lock } }\nplaybook:"]), "requirements.lock": lock });
+  const lock = [
+    "# comment",
+    "--index-url https://user:secret@example.org/simple",
+    "idna==3.10 \\",
+    "    --hash=sha256:946d195a0d259cbba61165e88e65941f16e9b36ea6ddb97f00452bae8b1287d3",
+    "six==1.17.0",
+    "",
+  ].join("\n");
+  const folder = await makePack({
+    "environment.yaml": contractWith(["playbook:", "runtime: { python: { lock: requirements.lock } }\nplaybook:"]),
+    "requirements.lock": lock,
+  });
   const problems = await problemsOf(folder);
   expect(problems.map((problem) => [problem.line, problem.what])).toEqual([
     [2, "the lock names a package registry"],
@@ -117,7 +147,17 @@ metrics: [{ name: score, direction: maximize }]
 `;
 
 describe("an environment in the folder that it studies", () => {
-  const files = { "environment.yaml": ownContract, "train.py": "", "lib/model.py": "", "scoring/main.py": "", "scoring/rules.py": "", ".gitignore": "big.bin\n*.log\n", "big.bin": "x", "a.log": "x", ".env": "KEY=1" };
+  const files = {
+    "environment.yaml": ownContract,
+    "train.py": "",
+    "lib/model.py": "",
+    "scoring/main.py": "",
+    "scoring/rules.py": "",
+    ".gitignore": "big.bin\n*.log\n",
+    "big.bin": "x",
+    "a.log": "x",
+    ".env": "KEY=1",
+  };
 
   test("in git: what git does not ignore is laid beside the candidate, without the evaluator, the contract and secrets", async () => {
     const folder = await fill(await temporaryFolder(), { ...files, "node_modules/x/index.js": "", ".trialist/runs/x": "" });

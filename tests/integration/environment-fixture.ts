@@ -59,7 +59,9 @@ playbook: { reference: sh playbook/propose.sh }
 
 /** The small pack with changes: a text, or null for no such file. */
 export async function makePack(changes: Readonly<Record<string, string | null>> = {}): Promise<string> {
-  const files = Object.fromEntries(Object.entries({ ...packFiles, ...changes }).filter((entry): entry is [string, string] => entry[1] !== null));
+  const files = Object.fromEntries(
+    Object.entries({ ...packFiles, ...changes }).filter((entry): entry is [string, string] => entry[1] !== null),
+  );
   return fill(await temporaryFolder(), files);
 }
 

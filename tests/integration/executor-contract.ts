@@ -421,6 +421,15 @@ export function executorContract(name: string, subject: ExecutorUnderTest): void
         expect(output).toMatchObject({ state: "not_a_regular_file", found: "a socket" });
       });
 
+      test.runIf(!isolated && process.getuid?.() === 0)("a device in its place is not read", async () => {
+        const [output] = await collected("mknod x c 1 5", ["x"]);
+        expect(output).toMatchObject({ state: "not_a_regular_file", found: "a device" });
+      });
+
+      test.runIf(isolated)("a device cannot even be made in a sandbox", async () => {
+        expect(await collected("mknod x c 1 5", ["x"])).toEqual([{ path: "x", state: "missing", bytes: 0 }]);
+      });
+
       test("a folder that is a link is not entered", async () => {
         const [output] = await collected("ln -s /etc d", ["d/passwd"]);
         expect(output).toMatchObject({ path: "d/passwd", state: "not_a_regular_file", found: "its folder d is a link" });

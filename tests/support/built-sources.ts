@@ -12,6 +12,14 @@ const keptMs = 24 * 3600 * 1000;
  * cannot wait for a loader in each. Always what the sources say now, never an old `dist`; files are translated once.
  */
 export function builtSources(): string {
+  built ??= build();
+  return built;
+}
+
+/** One build per test process, so that nobody's editing shows in the middle of a test. */
+let built: string | undefined;
+
+function build(): string {
   const files = sourceFiles();
   const name = digest([...files].map(([path, text]) => `${path}\n${text}`).join("\n"));
   const folder = join(cache, name);

@@ -118,11 +118,13 @@ export function prints(text: string): string {
   return `cat <<'TRIALIST-END'\n${text}\nTRIALIST-END\n`;
 }
 
-/** Files of a researcher that answers its calls by a script: `command:sh answer.sh`. */
+/** Files of a researcher that answers its calls by a script, with what it was asked in $DOCUMENT: `command:sh answer.sh`. */
 export function scriptedResearcher(runSeed: number, words: readonly Words[]): Record<string, string> {
   const files: Record<string, string> = {
     "answer.sh": [
-      `round=$(sed -n 's/.*"role":"[a-z]*","round":\\([0-9]*\\),.*/\\1/p')`,
+      `DOCUMENT=$(cat)`,
+      "export DOCUMENT",
+      `round=$(printf '%s' "$DOCUMENT" | sed -n 's/.*"role":"[a-z]*","round":\\([0-9]*\\),.*/\\1/p')`,
       `for file in answers/$TRIALIST_SEED.$round answers/$TRIALIST_SEED; do [ -f $file ] && exec sh $file; done`,
       `echo "nobody wrote an answer for seed $TRIALIST_SEED" >&2`,
       "exit 9",

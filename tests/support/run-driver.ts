@@ -10,6 +10,7 @@ import { Project } from "../../src/app/project.js";
 import { verifyRun } from "../../src/app/verify.js";
 import type { Ledger } from "../../src/core/ports/ledger.js";
 import { LedgerFullError } from "../../src/core/ports/ledger-errors.js";
+import { RefusedError } from "../../src/core/protocol/errors.js";
 import { parseEvent, type StoredRunEvent } from "../../src/core/protocol/events.js";
 import { project } from "../../src/core/protocol/projection.js";
 
@@ -19,6 +20,8 @@ export type Step =
   | {
       readonly do: "work";
       readonly name: string;
+      /** That the run is over already is no failure. */
+      readonly mayBeOver?: boolean;
       readonly retractions?: readonly Retraction[];
       readonly frozen?: boolean;
       readonly death?: Death;
@@ -44,7 +47,7 @@ export interface Job {
   readonly steps: readonly Step[];
   /** Milliseconds that the clock goes back at every look, from the n-th look on. */
   readonly clock?: { readonly fromLook: number; readonly backMs: number };
-  /** The n-th append of this process finds a full disk, and all after it. */
+  /** Of this process the n-th append finds a full disk, and so does everything after the one before. */
   readonly fullFrom?: number;
 }
 
@@ -69,9 +72,14 @@ let death: Death | null = null;
 function wrapAppends(): void {
   const folder = mkdtempSync(join(tmpdir(), "trialist-wrap-"));
   const ledger = openSqliteLedger(join(folder, "run"), { mode: "create", blobFolder: join(folder, "blobs") });
-  const shape = Object.getPrototypeOf(ledger) as { append: Ledger["append"] };
+  const shape = Object.getPrototypeOf(ledger) as { append: Ledger["append"]; heartbeat: Ledger["heartbeat"] };
   ledger.close();
   rmSync(folder, { recursive: true });
+  const beat = shape.heartbeat;
+  shape.heartbeat = function (this: Ledger, at) {
+    if (job.fullFrom !== undefined && appends >= job.fullFrom - 1) throw new LedgerFullError("a scripted disk");
+    beat.call(this, at);
+  };
   const original = shape.append;
   shape.append = function (this: Ledger, ...given) {
     appends += 1;
@@ -154,10 +162,16 @@ async function main(): Promise<void> {
         appends = 0;
         death = step.death;
       }
-      await work(place, host, step);
+      await work(place, host, step).catch((error: unknown) => {
+        if (step.mayBeOver !== true || !(error instanceof RefusedError) || !error.facts.found.includes("which is finished")) throw error;
+      });
     }
     if (step.do === "report") process.stdout.write(`${JSON.stringify(await report(place, step.name))}\n`);
   }
 }
 
-await main();
+// A failure that arrives here was thrown to whoever waits for the run; anything else ends the process as a defect.
+await main().catch((error: Error) => {
+  process.stderr.write(`thrown: ${error.name}: ${error.message}\n`);
+  process.exitCode = 3;
+});

@@ -15,16 +15,16 @@ CONTINUOUS = UNITS["years"] + UNITS["concentration"]
 #: How a column of the files, or a plain reading of one, is written in a program.
 SOURCES = {
     "male": '(frame["sex"] == "M").astype(int)',
-    "follow_up_years": 'frame["futime"] / 365.25',
+    "follow_up_years": '(frame["futime"] / 365.25)',
 }
 
 PAIRED = {"sum": "{a} + {b}", "difference": "{a} - {b}", "ratio": "{a} / {b}", "product": "{a} * {b}"}
 SINGLE = {
     "log": "np.log({a})",
-    "square": "({a}) ** 2",
-    "rank": "({a}).rank(pct=True)",
+    "square": "{a} ** 2",
+    "rank": "{a}.rank(pct=True)",
     "bins": "quantile_bins({a}, {bins})",
-    "missing": "({a}).isna().astype(int)",
+    "missing": "{a}.isna().astype(int)",
 }
 CALL = re.compile(r"(\w+)\(([\w, ]+)\)")
 
@@ -52,8 +52,8 @@ def draw_feature(generator):
 
 
 def paired(operation, a, b):
-    """One way to write what is the same both ways round."""
-    if operation in ("sum", "product") and COLUMNS.index(a) > COLUMNS.index(b):
+    """One way to write what is the same both ways round, or the same but for its sign."""
+    if operation != "ratio" and COLUMNS.index(a) > COLUMNS.index(b):
         a, b = b, a
     return f"{operation}({a}, {b})"
 

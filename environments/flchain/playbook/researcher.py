@@ -20,6 +20,8 @@ PRIOR = {"Add features": 3, "Select features": 5, "Add model": 4, "Learn slower"
 #: Families that are strong on tables are drafted more often.
 FAMILY_PRIOR = {**{kind: 1 for kind in SPACES}, **{kind: 3 for kind in BOOSTERS}, **{kind: 2 for kind in FORESTS}}
 ATTEMPTS = 40
+#: Characters of a sentence that tell it from another one; a memory may shorten what it shows.
+COMPARED = 200
 
 
 def research(question, generator):
@@ -50,10 +52,10 @@ def improve(view, question, generator):
         return draft(view, question, generator)
     memory = view.get("memory", [])
     weights = weights_of_moves(memory)
-    tried = {entry["hypothesis"] for entry in memory}
+    tried = {entry["hypothesis"][:COMPARED] for entry in memory}
     for _ in range(ATTEMPTS):
         moved = several(recipe, weights, generator, 2 if question.get("violations") or generator.random() < 0.3 else 1)
-        if moved is not None and moved[1] not in tried:
+        if moved is not None and moved[1][:COMPARED] not in tried:
             changed, hypothesis = moved
             return render(changed, hypothesis), hypothesis, paid(memory).get(family(hypothesis))
     return draft(view, question, generator)

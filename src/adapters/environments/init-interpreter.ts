@@ -137,10 +137,18 @@ export async function missingModules(folder: string, files: readonly string[], l
   const names = new Set<string>();
   for (const file of files.filter((path) => path.endsWith(".py"))) {
     const text = await readFile(join(folder, file), "utf8").catch(() => "");
-    for (const [, name = ""] of text.matchAll(/^[ \t]*(?:import|from)[ \t]+([A-Za-z_]\w*)/gm)) if (!local.has(name)) names.add(name);
+    for (const name of importedNames(text)) if (!local.has(name)) names.add(name);
   }
   if (names.size === 0) return [];
   const script = "import importlib.util, sys; print('\\n'.join(n for n in sys.argv[1:] if importlib.util.find_spec(n) is None))";
   const asked = await execa("/usr/bin/python3", ["-I", "-c", script, ...names], { reject: false, timeout: 20_000, stdin: "ignore" });
   return asked.failed ? [] : asked.stdout.split("\n").filter((name) => name !== "");
+}
+
+/** Top-level names of `import a, b.c as d` and `from a.b import c`. */
+function importedNames(text: string): string[] {
+  const lists = [...text.matchAll(/^[ \t]*(?:import[ \t]+([^\n#;]+)|from[ \t]+([A-Za-z_]\w*))/gm)].map(
+    ([, list, from]) => list ?? from ?? "",
+  );
+  return lists.flatMap((list) => list.split(",")).flatMap((item) => /^\s*([A-Za-z_]\w*)/.exec(item)?.[1] ?? []);
 }

@@ -1,6 +1,6 @@
 import { chmodSync, chownSync, lchownSync, lstatSync, readdirSync, statSync } from "node:fs";
-import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { dirname, join } from "node:path";
+import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { UnreachableMountError } from "./errors.js";
 
 /**

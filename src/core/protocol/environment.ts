@@ -8,7 +8,6 @@ import { stageLimits } from "./outcome.js";
 
 export const trustLevels = ["candidate", "trainer", "evaluator", "interactive", "held-out"] as const;
 export const purposes = ["online", "in-loop", "confirmation", "held-out"] as const;
-export type Purpose = (typeof purposes)[number];
 
 export const stage = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/),
@@ -120,7 +119,7 @@ export const environment = z.strictObject({
   }),
   /** Seed of everything that must not vary between trials of a run: subset, training, decoding. */
   seed: z.number().int().nonnegative(),
-  keepOutputs: z.enum(["best", "all", "none"]),
+  keepOutputs: z.enum(["all", "none"]),
   /** Command researchers that come with the pack, by name, run in the pack's folder. */
   playbook: z.record(z.string(), z.string()),
   /** Path of the baseline folder or file list inside the pack. */

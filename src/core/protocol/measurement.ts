@@ -20,7 +20,11 @@ export type RecordSet = z.infer<typeof recordSet>;
 
 /** The file that an evaluator writes. Exactly one of `metrics`, `invalid`, `disqualified`. */
 export const measurementFile = z.union([
-  z.strictObject({ metrics: z.record(z.string(), z.unknown()), records: z.unknown().optional() }),
+  z.strictObject({
+    metrics: z.record(z.string(), z.unknown()),
+    records: z.unknown().optional(),
+    selected: z.string().max(1000).optional(),
+  }),
   z.strictObject({ invalid: z.string().max(2000) }),
   z.strictObject({ disqualified: z.string().max(2000) }),
 ]);
@@ -31,13 +35,14 @@ export const measured = z.strictObject({
   /** Names of metrics that the candidate printed itself. */
   selfReported: z.array(z.string()),
   guarantees,
+  /** What an online stage chose, and by which values: they decide nothing and appear in no ranking. */
+  online: z.strictObject({ selected: z.string(), values: metricValues }).nullable().optional(),
   /** Seconds of each repeat of a wall-clock metric's stage, by metric name. */
   wallSeconds: z.record(z.string(), z.array(z.number())),
 });
-export type Measured = z.infer<typeof measured>;
 
 export type ReadMeasurement =
-  | { readonly kind: "measured"; readonly values: MetricValues; readonly records: RecordSet | null }
+  | { readonly kind: "measured"; readonly values: MetricValues; readonly records: RecordSet | null; readonly selected: string | null }
   | Exclude<EvaluatorVerdict, { kind: "measured" }>;
 
 /** Checks an evaluator's file. `text` is null when no file was written. `wanted`: metrics that this stage must give. */
@@ -48,7 +53,13 @@ export function readMeasurement(text: string | null, wanted: readonly string[]):
     return { kind: "broken", reason: `the measurement file has another shape than {"metrics": …}, {"invalid": …} or {"disqualified": …}` };
   if ("invalid" in file.data) return { kind: "invalid", reason: file.data.invalid };
   if ("disqualified" in file.data) return { kind: "disqualified", reason: file.data.disqualified };
-  return readMetrics(file.data.metrics, file.data.records, wanted);
+  const selected = file.data.selected ?? null;
+  const values = readMetrics(file.data.metrics, wanted);
+  if (typeof values === "string") return { kind: "invalid", reason: values };
+  if (file.data.records === undefined || file.data.records === null) return { kind: "measured", values, records: null, selected };
+  const problem = recordProblem(file.data.records);
+  if (problem !== null) return { kind: "invalid", reason: problem };
+  return { kind: "measured", values, records: file.data.records as RecordSet, selected };
 }
 
 function parseJson(text: string): unknown {
@@ -65,18 +76,16 @@ function tryParse(text: string): unknown {
   }
 }
 
-function readMetrics(metrics: Record<string, unknown>, records: unknown, wanted: readonly string[]): ReadMeasurement {
+/** The wanted metrics, and of an online stage, which wants none, every number that it gives; or what is wrong with them. */
+function readMetrics(metrics: Record<string, unknown>, wanted: readonly string[]): MetricValues | string {
   const values: MetricValues = {};
-  for (const name of wanted) {
+  for (const name of wanted.length === 0 ? Object.keys(metrics).slice(0, 100) : wanted) {
     const value = metrics[name];
-    if (value === undefined) return { kind: "invalid", reason: `the metric ${name} is missing from the measurement` };
-    if (typeof value !== "number" || !Number.isFinite(value))
-      return { kind: "invalid", reason: `the metric ${name} is ${JSON.stringify(value)}, not a finite number` };
+    if (value === undefined) return `the metric ${name} is missing from the measurement`;
+    if (typeof value !== "number" || !Number.isFinite(value)) return `the metric ${name} is ${JSON.stringify(value)}, not a finite number`;
     values[name] = value;
   }
-  if (records === undefined || records === null) return { kind: "measured", values, records: null };
-  const problem = recordProblem(records);
-  return problem === null ? { kind: "measured", values, records: records as RecordSet } : { kind: "invalid", reason: problem };
+  return values;
 }
 
 function recordProblem(records: unknown): string | null {

@@ -43,7 +43,6 @@ export const capturedOutput = z.strictObject({
   bytes: z.number().int().nonnegative(),
   omittedBytes: z.number().int().nonnegative(),
 });
-export type CapturedOutput = z.infer<typeof capturedOutput>;
 
 export const outputStates = ["present", "missing", "not_a_regular_file", "too_large", "sparse"] as const;
 export const declaredOutput = z.strictObject({

@@ -1,6 +1,6 @@
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
-import { join } from "node:path";
+import { closeSync, constants, existsSync, fstatSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { isPlainPath } from "../../core/harness/admission.js";
 import type { CapturedStreams, Executor } from "../../core/ports/executor.js";
 import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
 import { canonicalJson } from "../../core/protocol/canonical.js";
@@ -18,6 +18,8 @@ export interface EndedStage {
   readonly outcome: StageOutcome;
   readonly stdout: BlobReference;
   readonly stderr: BlobReference;
+  /** What its measurement file says, once it was read. */
+  measurement?: ReadMeasurement | null;
 }
 
 export interface ConcludeHost {
@@ -39,28 +41,36 @@ function wantedMetrics(environment: Environment, stage: Stage): string[] {
     : [];
 }
 
-/** Reads what an evaluator stage wrote; a stage without a purpose writes nothing. */
-export async function readEvaluatorFile(
-  host: ConcludeHost,
-  folders: AttemptFolders,
-  stage: Stage,
-  ended: EndedStage,
-): Promise<ReadMeasurement | null> {
+/** Reads what an evaluator stage wrote, once; a stage without a purpose writes nothing. */
+export function readEvaluatorFile(host: ConcludeHost, folders: AttemptFolders, stage: Stage, ended: EndedStage): ReadMeasurement | null {
   if (stage.purpose === null || ended.outcome.exitCode !== 0 || ended.outcome.limit !== null) return null;
-  const text = await readPlainFile(join(folders.root, `${stage.name}-1`, "measurement", "measurement.json"));
-  return readMeasurement(text, wantedMetrics(host.prepared.environment, stage));
+  if (ended.measurement === undefined) {
+    const text = readPlainFile(join(folders.root, `${stage.name}-1`, "measurement", "measurement.json"));
+    ended.measurement = readMeasurement(text, wantedMetrics(host.prepared.environment, stage));
+  }
+  return ended.measurement;
+}
+
+/** What the last online stage chose, for the stages after it; null when none did. A path that leaves the artifacts chooses nothing. */
+export function selectedOutput(ended: readonly EndedStage[]): { readonly selected: string; readonly values: MetricValues } | null {
+  const read = ended.filter((each) => each.stage.purpose === "online").at(-1)?.measurement;
+  if (read?.kind !== "measured" || read.selected === null || !isPlainPath(read.selected)) return null;
+  return { selected: read.selected, values: read.values };
 }
 
 /** The text of a regular file, never through a link; null when there is none. */
-async function readPlainFile(path: string): Promise<string | null> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null);
-  if (file === null) return null;
+function readPlainFile(path: string): string | null {
+  let file: number;
   try {
-    const facts = await file.stat();
-    if (!facts.isFile() || facts.size > maxMeasurementBytes) return null;
-    return await file.readFile("utf8");
+    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    return null;
+  }
+  try {
+    const facts = fstatSync(file);
+    return facts.isFile() && facts.size <= maxMeasurementBytes ? readFileSync(file, "utf8") : null;
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }
 
@@ -78,7 +88,7 @@ export async function conclude(
   let records: RecordSet | null = null;
   const measuring = ended.filter((each) => each.stage.purpose === purpose).at(-1);
   if (measuring !== undefined) {
-    const read = await readEvaluatorFile(host, folders, measuring.stage, measuring);
+    const read = readEvaluatorFile(host, folders, measuring.stage, measuring);
     if (read?.kind === "measured") {
       Object.assign(values, read.values);
       records = read.records;
@@ -98,11 +108,12 @@ export async function conclude(
   }
   const missed = missedGate(environment.gates, values);
   if (missed !== null) return { kind: "ended", status: "gate_missed", stage: measuring?.stage.name ?? null, reason: missed.reason, values };
-  return measuredResult(host, ended, values, records, wallSeconds);
+  return measuredResult(host, folders, ended, values, records, wallSeconds);
 }
 
 function measuredResult(
   host: ConcludeHost,
+  folders: AttemptFolders,
   ended: readonly EndedStage[],
   values: MetricValues,
   records: RecordSet | null,
@@ -113,10 +124,20 @@ function measuredResult(
   const selfReported = host.prepared.environment.metrics.filter(isSelfReported).map((metric) => metric.name);
   return {
     kind: "measured",
-    measured: { values, selfReported, guarantees: first.outcome.guarantees, wallSeconds },
+    measured: { values, selfReported, guarantees: first.outcome.guarantees, online: selectedOutput(ended), wallSeconds },
     records: records === null ? null : host.putBlob(new TextEncoder().encode(canonicalJson(records))),
-    outputs: [],
+    outputs: host.prepared.environment.keepOutputs === "all" ? keptOutputs(host, folders.artifacts) : [],
   };
+}
+
+/** The collected outputs, stored. They are the collector's own copies: regular files in folders that no stage wrote to. */
+function keptOutputs(host: ConcludeHost, artifacts: string): { path: string; content: BlobReference }[] {
+  if (!existsSync(artifacts)) return [];
+  const files = readdirSync(artifacts, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort()
+    .map((path) => ({ path: relative(artifacts, path), content: host.putBlob(readFileSync(path)) }));
 }
 
 function oversizedArtifact(environment: Environment, ended: readonly EndedStage[]): { stage: string; reason: string } | null {

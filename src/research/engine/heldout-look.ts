@@ -90,7 +90,7 @@ async function perform(
     stderr: host.putBlob(stderr.tail),
   };
   ended.push(last);
-  const verdict: EvaluatorVerdict | null = stage.trust === "held-out" ? await readEvaluatorFile(host, folders, stage, last) : null;
+  const verdict: EvaluatorVerdict | null = stage.trust === "held-out" ? readEvaluatorFile(host, folders, stage, last) : null;
   const judgement = judgeStage(stage, found.outcome, verdict);
   if (judgement.kind === "continue") return null;
   const said = Buffer.concat([stderr.head, stderr.tail]).toString("utf8").slice(-1000);

@@ -12,7 +12,7 @@ import type { EventData } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 import { judgeStage, type StageJudgement } from "../../core/protocol/status.js";
 import { AttemptFolders, type GiveToSandbox } from "./attempt-folders.js";
-import { conclude, type EndedStage, readEvaluatorFile } from "./conclude.js";
+import { conclude, type EndedStage, readEvaluatorFile, selectedOutput } from "./conclude.js";
 import type { Slots } from "./slots.js";
 import { stageExecution } from "./stage-execution.js";
 
@@ -78,7 +78,7 @@ export class Pipeline {
           if (performed.kind === "closed") return this.cleanUp();
           if (performed.kind === "gone") return this.end({ kind: "interrupted", reason: performed.reason.slice(0, 4000) });
         }
-        const judgement = await this.judge(stage);
+        const judgement = this.judge(stage);
         if (judgement.kind !== "continue") return this.end(this.resultOf(judgement, stage));
       }
     }
@@ -135,6 +135,7 @@ export class Pipeline {
         content: this.host.blob,
         hostEnvironment,
         collectMaxBytes: this.collectMaxBytes(),
+        selected: selectedOutput(this.ended)?.selected ?? null,
       });
       this.host.commit();
       await this.host.executor.start(execution);
@@ -147,10 +148,10 @@ export class Pipeline {
     return Math.max(defaultCollectBytes, ...caps);
   }
 
-  private async judge(stage: Stage): Promise<StageJudgement> {
+  private judge(stage: Stage): StageJudgement {
     const last = this.ended.at(-1);
     if (last === undefined) return { kind: "continue" };
-    const verdict = stage.trust === "evaluator" ? await readEvaluatorFile(this.host, this.folders, stage, last) : null;
+    const verdict = stage.trust === "evaluator" ? readEvaluatorFile(this.host, this.folders, stage, last) : null;
     return judgeStage(stage, last.outcome, verdict);
   }
 

@@ -23,6 +23,8 @@ export interface StageRun {
   readonly hostEnvironment: Readonly<Record<string, string | undefined>>;
   /** Largest declared output that is collected, in bytes. */
   readonly collectMaxBytes: number;
+  /** The declared output that an online stage chose, relative to the artifacts; later evaluators find it in TRIALIST_SELECTED. */
+  readonly selected?: string | null;
   /** Folder of the held-out split, for a held-out stage alone; no other caller knows it. */
   readonly heldoutFolder?: string;
 }
@@ -64,6 +66,7 @@ async function evaluatorExecution(run: StageRun): Promise<StageExecution> {
   };
   variables.TRIALIST_DATA = prepared.data.public === null ? pack : places.show(prepared.data.public, "data", "read-only");
   Object.assign(variables, showLabels(run, places));
+  if (run.selected != null) variables.TRIALIST_SELECTED = join(variables.TRIALIST_ARTIFACTS ?? "", run.selected);
   return {
     ...common(run, places, variables),
     workingDirectory: pack,

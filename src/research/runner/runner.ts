@@ -151,16 +151,20 @@ export class Runner {
 
   /** Stops what a cancelled trial or a finished run left in flight. */
   private dropUnwanted(): void {
-    const { calls, measurements } = this.run.state;
     for (const [key, { abort }] of this.inFlight) {
-      if (abort.signal.aborted) continue;
-      const wanted = key.startsWith("c") ? calls[key.slice(0, key.indexOf("."))] !== undefined : measurements[key] !== undefined;
-      if (wanted) continue;
-      // What nobody wants any more must be on disk before it is stopped: a killed stage would else look like a crash.
+      if (abort.signal.aborted || this.isWanted(key)) continue;
+      // That nobody wants it must be on disk before it is stopped: a killed stage would else look like a crash.
       this.run.commit();
       abort.abort();
       if (key.startsWith("m")) this.stopStages(key);
     }
+  }
+
+  /** An attempt between two stages, or one that ended and cleans up, finds its own way out. */
+  private isWanted(key: string): boolean {
+    const { calls, measurements } = this.run.state;
+    if (key.startsWith("c")) return calls[key.slice(0, key.indexOf("."))] !== undefined;
+    return measurements[key] !== undefined || !this.running.has(key);
   }
 
   private stopStages(measurement: string): void {
