@@ -38,6 +38,7 @@ export async function checkEnvironment(host: Host, folder: string, progress: (li
   const scratch = host.cache.folder("scratch", key);
   try {
     await mkdir(scratch, { recursive: true, mode: 0o755 });
+    for (const note of loaded.notes) progress(note);
     const ready = await readyEnvironment(host, frozen, executor, "bubblewrap", progress);
     const candidate = await readCandidate(loaded.folder, loaded.baseline);
     const proofs: Proof[] = [];

@@ -74,6 +74,7 @@ async function measure(
     await mkdir(scratch, { recursive: true, mode: 0o755 });
     const frozen = await frozenByDigest(host, configuration.environmentDigest);
     const { prepared, data } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress);
+    await data.checkHeldout();
     const lookHost: LookHost = {
       prepared,
       executor,

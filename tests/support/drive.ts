@@ -14,11 +14,16 @@ export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly reports: readonly Report[];
+  readonly stdout: string;
   readonly stderr: string;
 }
 
 /** Starts a process that takes the steps one after the other. */
-export function drive(lab: Lab, steps: readonly Step[], more: Partial<Pick<Job, "clock" | "fullFrom" | "variables">> = {}): Driven {
+export function drive(
+  lab: Lab,
+  steps: readonly Step[],
+  more: Partial<Pick<Job, "clock" | "fullFrom" | "fullWhile" | "variables">> = {},
+): Driven {
   const driver = join(builtSources(), "tests", "support", "run-driver.js");
   const job: Job = { project: lab.project, environment: lab.pack, variables: lab.variables, steps, ...more };
   return spawned(process.execPath, [driver, JSON.stringify(job)], lab);
@@ -39,7 +44,7 @@ function spawned(program: string, words: readonly string[], lab: Lab): Driven {
     stderr += text;
   });
   const ended = new Promise<Ended>((resolve) => {
-    child.once("close", (code, signal) => resolve({ code, signal, stderr, reports: reportsIn(stdout) }));
+    child.once("close", (code, signal) => resolve({ code, signal, stdout, stderr, reports: reportsIn(stdout) }));
   });
   return { child, ended };
 }

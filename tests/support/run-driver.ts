@@ -49,6 +49,8 @@ export interface Job {
   readonly clock?: { readonly fromLook: number; readonly backMs: number };
   /** Of this process the n-th append finds a full disk, and so does everything after the one before. */
   readonly fullFrom?: number;
+  /** The disk is full once an attempt of this measurement was recorded as started. */
+  readonly fullWhile?: string;
 }
 
 /** What a `report` prints. */
@@ -67,6 +69,7 @@ export interface Report {
 const job = JSON.parse(process.argv[2] ?? "") as Job;
 let appends = 0;
 let death: Death | null = null;
+let full = false;
 
 /** Every ledger of this process dies at the wanted append. The port is wrapped; nothing in trialist knows. */
 function wrapAppends(): void {
@@ -77,16 +80,20 @@ function wrapAppends(): void {
   rmSync(folder, { recursive: true });
   const beat = shape.heartbeat;
   shape.heartbeat = function (this: Ledger, at) {
-    if (job.fullFrom !== undefined && appends >= job.fullFrom - 1) throw new LedgerFullError("a scripted disk");
+    if (full) throw new LedgerFullError("a scripted disk");
     beat.call(this, at);
   };
   const original = shape.append;
   shape.append = function (this: Ledger, ...given) {
     appends += 1;
-    if (job.fullFrom !== undefined && appends >= job.fullFrom) throw new LedgerFullError("a scripted disk");
+    if (full) throw new LedgerFullError("a scripted disk");
     if (death?.side === "before" && death.append === appends) die();
     const stored = original.apply(this, given);
     if (death?.side === "after" && death.append === appends) die();
+    full ||= job.fullFrom !== undefined && appends >= job.fullFrom - 1;
+    full ||= given[2].some(
+      (event) => event.type === "attempt.started" && (event.data as { measurement: string }).measurement === job.fullWhile,
+    );
     return stored;
   };
 }

@@ -46,7 +46,7 @@ export const eventSchemas = {
   "call.requested": z.strictObject({
     call: callId,
     role: z.string().max(40),
-    researcher: z.string().max(80),
+    researcher: z.string().min(1).max(8000),
     view: blobReference,
     /** Sequence of the last event that the view knows. */
     viewVersion: z.number().int().nonnegative(),
@@ -83,7 +83,7 @@ export const eventSchemas = {
   "session.opened": z.strictObject({
     session: sessionId,
     role: z.string().max(40),
-    researcher: z.string().max(80),
+    researcher: z.string().min(1).max(8000),
     base: trialId,
     viewVersion: z.number().int().nonnegative(),
     reopens: sessionId.nullable(),

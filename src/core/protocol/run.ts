@@ -11,7 +11,7 @@ export const runConfiguration = z.strictObject({
   environmentDigest: z.string().length(64),
   organization: z.strictObject({ name: z.string().max(40), configuration: z.record(z.string(), z.unknown()) }),
   /** Role → researcher name; `*` is everyone else's. */
-  researchers: z.record(z.string(), z.string().max(80)),
+  researchers: z.record(z.string(), z.string().min(1).max(8000)),
   budget: budgetLimits,
   promotion,
   /** Varies researchers and policy draws, nothing else. */

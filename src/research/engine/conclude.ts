@@ -179,12 +179,17 @@ async function takeOutside(
   return null;
 }
 
-/** The first group of the last match in what was kept of standard output, as a finite number. */
+/** Longest line of a program's output in which a number is looked for, in characters: a pattern's cost stays bounded. */
+const matchedLine = 2000;
+
+/** The first group of the last line that matches, in what was kept of standard output, as a finite number. */
 function lastMatch(streams: CapturedStreams, cut: boolean, pattern: string): number | null {
   const text = Buffer.concat([streams.stdout.head, Buffer.from(cut ? "\n" : ""), streams.stdout.tail]).toString("utf8");
-  const last = [...text.matchAll(new RegExp(pattern, "gm"))].at(-1);
-  const found = last?.[1] ?? last?.[0];
-  if (found === undefined || found.trim() === "") return null;
-  const value = Number(found);
-  return Number.isFinite(value) ? value : null;
+  for (const line of text.split("\n").reverse()) {
+    const last = [...line.slice(-matchedLine).matchAll(new RegExp(pattern, "gm"))].at(-1);
+    if (last === undefined) continue;
+    const found = last[1]?.trim() ?? "";
+    return found !== "" && Number.isFinite(Number(found)) ? Number(found) : null;
+  }
+  return null;
 }
