@@ -1,15 +1,12 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import SqliteDatabase from "better-sqlite3";
 import { openSqliteLedger } from "../src/adapters/ledger/sqlite-ledger.js";
 import type { Ledger } from "../src/core/ports/ledger.js";
-import { Slots } from "../src/research/engine/slots.js";
 import { Run } from "../src/research/runner/run.js";
-import { Runner } from "../src/research/runner/runner.js";
 import { diskFolder } from "./ledger-events.js";
 import { type BenchResult, judged, median, ms, secondsOf } from "./result.js";
-import { ScriptedWorld, worldEnvironment } from "./scripted-world.js";
-import { simulateRun } from "./simulated-trials.js";
+import { Simulation, simulateRun } from "./simulated-trials.js";
 
 const bars = { multiple: 2, growth: 1.2 };
 const rounds = 10;
@@ -21,22 +18,23 @@ const young = 50;
 const old = 5000;
 
 /**
- * Time of the harness per trial: the real runner, engine, roles and core on a SQLite ledger on disk, with everything
- * that the run and its stages leave, under rule `any` and the tree organization. Stages and researcher answer at once
- * from this process, and their time is taken out. The limit: bare better-sqlite3 that afterwards writes the same rows
- * and blobs, in the same transactions, into a copy of the database as it was before. In turns of `trialsPerBlock`, once
- * around trial 50 and once around trial 5,000; checkpoints, which come once in a while, are timed apart and added.
+ * Time of the harness per trial: the core's decisions and folds, what is due, views, documents and answers of roles,
+ * measurement files, events and blobs on a SQLite ledger on disk, under rule `any` and the tree organization. Stages and
+ * researcher answer from this process, and their time is taken out; the folders that the engine lays out for stages are
+ * part of `slots-busy`. The limit: bare better-sqlite3 that afterwards writes the same rows and blobs, in the same
+ * transactions, into a copy of the database as it was before. In turns of `trialsPerBlock`, around trial 50 and around
+ * trial 5,000; checkpoints, which come once in a while, are timed apart and added.
  */
-export async function harnessTrial(): Promise<BenchResult[]> {
-  const folder = mkdtempSync(join(diskFolder(), "bench-harness-"));
+export async function harnessTrial(parent = diskFolder()): Promise<BenchResult[]> {
+  const folder = mkdtempSync(join(parent, "bench-harness-"));
   try {
     const aged = makeLedger(join(folder, "aged"), old);
     const pairs: Pair[] = [];
-    const agedSide = await Side.open(aged);
+    const agedSide = Side.open(aged);
     for (let round = 0; round < rounds; round++) {
-      const youngSide = await Side.open(makeLedger(join(folder, `young-${round}`), young - trialsPerBlock / 2));
-      const youngBlock = await youngSide.block();
-      pairs.push({ young: withCheckpoints(youngBlock, youngSide), old: withCheckpoints(await agedSide.block(), agedSide) });
+      const youngSide = Side.open(makeLedger(join(folder, `young-${round}`), young - trialsPerBlock / 2));
+      const youngBlock = youngSide.block();
+      pairs.push({ young: withCheckpoints(youngBlock, youngSide), old: withCheckpoints(agedSide.block(), agedSide) });
       youngSide.close();
     }
     agedSide.close();
@@ -76,7 +74,14 @@ function rows(pairs: readonly Pair[]): BenchResult[] {
       { atMost: bars.multiple },
     ),
     judged(
-      { name: "harness-growth", value: growth, unit: `× the time at trial ${young}`, ours: `${ours.old} at trial ${old}`, limit: `${ours.young} at trial ${young}`, note: shape },
+      {
+        name: "harness-growth",
+        value: growth,
+        unit: `× the time at trial ${young}`,
+        ours: `${ours.old} at trial ${old}`,
+        limit: `${ours.young} at trial ${young}`,
+        note: shape,
+      },
       { atMost: bars.growth },
     ),
   ];
@@ -93,24 +98,22 @@ interface Block {
 interface Place {
   readonly run: string;
   readonly blobs: string;
-  readonly scratch: string;
 }
 
 function makeLedger(folder: string, trials: number): Place {
-  const place = { run: join(folder, "run"), blobs: join(folder, "blobs"), scratch: join(folder, "scratch") };
+  const place = { run: join(folder, "run"), blobs: join(folder, "blobs") };
   const ledger = openSqliteLedger(place.run, { mode: "create", blobFolder: place.blobs });
   simulateRun(ledger, trials);
   ledger.close();
-  mkdirSync(place.scratch);
   return place;
 }
 
 /** A run with the bare database beside it. */
 class Side {
-  private readonly world: ScriptedWorld;
+  private readonly simulation: Simulation;
   /** Events of every append since the last look: one transaction each. */
   private readonly appended: number[] = [];
-  private readonly ends: number[] = [];
+  private readonly checkpoints: number[] = [];
 
   private constructor(
     private readonly place: Place,
@@ -118,11 +121,11 @@ class Side {
     private readonly run: Run,
     private readonly bare: SqliteDatabase.Database,
   ) {
-    this.world = new ScriptedWorld(run.state.counters.call);
+    this.simulation = new Simulation(run);
     ledger.subscribe((events) => this.appended.push(events.length));
   }
 
-  static async open(place: Place): Promise<Side> {
+  static open(place: Place): Side {
     const bareFile = join(place.run, "bare.sqlite");
     copyFileSync(join(place.run, "ledger.sqlite"), bareFile);
     const bare = new SqliteDatabase(bareFile);
@@ -132,17 +135,20 @@ class Side {
     const run = Run.open(ledger, Date.now);
     run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: null });
     const side = new Side(place, ledger, run, bare);
-    await side.search(warmUp);
+    side.search(warmUp);
     return side;
   }
 
-  async block(): Promise<Block> {
+  block(): Block {
     const before = { events: this.ledger.head, blobs: this.blobsSince(0).length };
     this.appended.length = 0;
-    const oursMs = await this.search(trialsPerBlock);
+    const oursMs = this.search(trialsPerBlock);
     const transactions = this.transactionsSince(before);
     const bareMs = secondsOf(() => this.write(transactions)) * 1000;
-    const bytes = transactions.flatMap((each) => [...each.events.map((row) => row.data.length), ...each.blobs.map((row) => row.bytes.byteLength)]);
+    const bytes = transactions.flatMap((each) => [
+      ...each.events.map((row) => row.data.length),
+      ...each.blobs.map((row) => row.bytes.byteLength),
+    ]);
     return {
       oursMs: oursMs / trialsPerBlock,
       bareMs: bareMs / trialsPerBlock,
@@ -155,7 +161,7 @@ class Side {
   checkpointMsPerTrial(): number {
     const { version, searchTrialsEnded } = this.run.state;
     const eventsBetween = Math.max(checkpointEvery, version / 10);
-    return (median(this.ends) * version) / searchTrialsEnded / eventsBetween;
+    return (median(this.checkpoints) * version) / searchTrialsEnded / eventsBetween;
   }
 
   close(): void {
@@ -163,30 +169,13 @@ class Side {
     this.ledger.close();
   }
 
-  /** Runs until so many more trials have ended; milliseconds to the end of the last, less what the world took. */
-  private async search(trials: number): Promise<number> {
-    const { run, world, place } = this;
-    const environment = worldEnvironment();
-    const slots = new Slots(1);
-    const prepared = world.prepared(place.scratch, environment);
-    const host = { prepared, executor: world.executor, slots, sandbox: "none", giveToSandbox: async () => undefined, hostEnvironment: {}, scratch: place.scratch } as const;
-    const runner = new Runner(run, { host, researchers: new Map([["scripted", world.researcher]]) });
-    let left = trials;
-    let end = 0;
-    const stop = run.onEvent((event) => {
-      if (event.type !== "trial.ended") return;
-      left -= 1;
-      if (left > 0) return;
-      end = performance.now();
-      runner.leave();
-    });
-    world.spentMs = 0;
-    const start = performance.now();
-    await runner.work();
-    // What is left of it is a sign of life and a checkpoint.
-    this.ends.push(performance.now() - end);
-    stop();
-    return end - start - world.spentMs;
+  /** Milliseconds of so many more trials. */
+  private search(trials: number): number {
+    const { simulation } = this;
+    simulation.worldMs = 0;
+    const searched = secondsOf(() => simulation.search(trials)) * 1000 - simulation.worldMs;
+    this.checkpoints.push(secondsOf(() => this.run.checkpoint()) * 1000);
+    return searched;
   }
 
   private transactionsSince(before: { readonly events: number; readonly blobs: number }): Transaction[] {

@@ -8,7 +8,8 @@ const program = fileURLToPath(new URL("../dist/interfaces/cli/main.js", import.m
 
 /** `trialist --help` from the built package, against the start and end of bare node, in turns. */
 export async function helpStart(): Promise<BenchResult[]> {
-  const run = (args: readonly string[]): number => secondsOf(() => void execFileSync(process.execPath, [...args], { stdio: "ignore" })) * 1000;
+  const run = (args: readonly string[]): number =>
+    secondsOf(() => void execFileSync(process.execPath, [...args], { stdio: "ignore" })) * 1000;
   const turns = Array.from({ length: rounds + 1 }, () => ({ bare: run(["-e", "0"]), help: run([program, "--help"]) })).slice(1);
   const bare = median(turns.map((turn) => turn.bare));
   const help = median(turns.map((turn) => turn.help));

@@ -29,7 +29,8 @@ export async function ledgerAppend(parent = diskFolder()): Promise<BenchResult[]
       theirs(index);
     }
     const turns = Array.from({ length: rounds }, (_, round) => secondsOfBoth(ours, theirs, 100 + round * turnsPerRound * appendsPerTurn));
-    const each = (side: "ours" | "theirs"): string => ms((median(turns.map((turn) => turn[side])) * 1000) / (turnsPerRound * appendsPerTurn));
+    const each = (side: "ours" | "theirs"): string =>
+      ms((median(turns.map((turn) => turn[side])) * 1000) / (turnsPerRound * appendsPerTurn));
     const row = {
       name: "durable-append",
       value: median(turns.map((turn) => turn.theirs / turn.ours)),

@@ -25,7 +25,7 @@ interface Bench {
 }
 
 const benches: readonly Bench[] = [
-  { rows: ["harness-per-trial", "harness-growth"], run: harnessTrial },
+  { rows: ["harness-per-trial", "harness-growth"], run: () => harnessTrial() },
   { rows: ["slots-busy-sleep", "slots-busy-cpu"], run: slotsBusy },
   { rows: ["sandbox-start"], run: sandboxStart },
   { rows: ["open-checkpoint", "open-checkpoint-memory", "open-replay"], run: runOpen },
@@ -47,7 +47,8 @@ async function main(): Promise<number> {
   const { only } = values;
   const isWanted = (name: string): boolean => only === undefined || only.some((begin) => name.startsWith(begin));
   const wanted = benches.filter((bench) => bench.rows.some(isWanted));
-  if (wanted.length === 0) return say(`No row begins with ${only?.join(" or ")}. Rows: ${benches.flatMap((bench) => bench.rows).join(", ")}`, 2);
+  if (wanted.length === 0)
+    return say(`No row begins with ${only?.join(" or ")}. Rows: ${benches.flatMap((bench) => bench.rows).join(", ")}`, 2);
   build();
   const results: BenchResult[] = [];
   for (const bench of wanted) {
@@ -91,7 +92,10 @@ function summary(results: readonly BenchResult[]): string {
 
 function document(results: readonly BenchResult[]): string {
   const processors = cpus();
-  const lines = results.map((row) => `| ${row.name} | ${figure(row.value)} ${row.unit} | ${row.bar} | ${row.met ? "yes" : "**no**"} | ${row.ours} | ${row.limit} | ${row.note} |`);
+  const lines = results.map(
+    (row) =>
+      `| ${row.name} | ${figure(row.value)} ${row.unit} | ${row.bar} | ${row.met ? "yes" : "**no**"} | ${row.ours} | ${row.limit} | ${row.note} |`,
+  );
   return `# Benchmark results
 
 Each row is a ratio against a limit that was measured in the same run, in turns with it. What is measured and how is said
@@ -100,7 +104,9 @@ at the head of each file in this folder.
 - Command: \`npm run bench -- ${process.argv.slice(2).join(" ")}\`
 - Date: ${new Date().toISOString().slice(0, 10)}
 - Machine: ${processors.length} × ${processors[0]?.model.trim() ?? "unknown"}, ${(totalmem() / 2 ** 30).toFixed(1)} GiB, Linux ${release()}, Node.js ${process.versions.node}
-- Load average at the end: ${loadavg().map((load) => load.toFixed(1)).join(", ")}
+- Load average at the end: ${loadavg()
+    .map((load) => load.toFixed(1))
+    .join(", ")}
 
 | what | value | bar | met | trialist | limit | how |
 |---|---|---|---|---|---|---|

@@ -34,7 +34,11 @@ export async function runOpen(): Promise<BenchResult[]> {
     ledger.close();
     if (head < leastEvents) throw new Error(`the run has ${head} events, ${leastEvents} were wanted`);
     const open = (way: string): Opened =>
-      JSON.parse(execFileSync(process.execPath, [fileURLToPath(new URL("./open-process.mjs", import.meta.url)), way, runFolder, blobFolder], { encoding: "utf8" })) as Opened;
+      JSON.parse(
+        execFileSync(process.execPath, [fileURLToPath(new URL("./open-process.mjs", import.meta.url)), way, runFolder, blobFolder], {
+          encoding: "utf8",
+        }),
+      ) as Opened;
     const turns = Array.from({ length: rounds }, () => ({ bare: open("bare"), checkpoint: open("checkpoint"), replay: open("replay") }));
     return rows(turns, head);
   } finally {
@@ -48,11 +52,25 @@ function rows(turns: readonly { bare: Opened; checkpoint: Opened; replay: Opened
   const note = `${trials} trials, ${head} events; ${rounds} processes each`;
   return [
     judged(
-      { name: "open-checkpoint", value: median(turns.map((turn) => turn.checkpoint.ms / turn.bare.ms)), unit: "× bare read and JSON.parse", ours: time("checkpoint"), limit: time("bare"), note },
+      {
+        name: "open-checkpoint",
+        value: median(turns.map((turn) => turn.checkpoint.ms / turn.bare.ms)),
+        unit: "× bare read and JSON.parse",
+        ours: time("checkpoint"),
+        limit: time("bare"),
+        note,
+      },
       { atMost: bars.checkpoint },
     ),
     judged(
-      { name: "open-checkpoint-memory", value: memory("checkpoint"), unit: "MiB", ours: `${memory("checkpoint").toFixed(0)} MiB at most`, limit: "of the whole process", note },
+      {
+        name: "open-checkpoint-memory",
+        value: memory("checkpoint"),
+        unit: "MiB",
+        ours: `${memory("checkpoint").toFixed(0)} MiB at most`,
+        limit: "of the whole process",
+        note,
+      },
       { atMost: bars.memoryMiB },
     ),
     judged(

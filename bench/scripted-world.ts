@@ -1,12 +1,9 @@
-import { writeFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { CapturedStreams, Executor, StageExecution } from "../src/core/ports/executor.js";
 import type { PreparedEnvironment } from "../src/core/ports/prepared-environment.js";
 import type { Researcher } from "../src/core/ports/researcher.js";
-import { canonicalJson } from "../src/core/protocol/canonical.js";
-import { manifestOf } from "../src/core/protocol/candidate.js";
-import type { Environment } from "../src/core/protocol/environment.js";
 import { nothing } from "../src/core/protocol/budget.js";
+import { manifestOf } from "../src/core/protocol/candidate.js";
+import { canonicalJson } from "../src/core/protocol/canonical.js";
+import type { Environment } from "../src/core/protocol/environment.js";
 import type { ManifestReference } from "../src/core/protocol/ids.js";
 import type { StageOutcome } from "../src/core/protocol/outcome.js";
 import type { RunConfiguration } from "../src/core/protocol/run.js";
@@ -43,7 +40,10 @@ export function worldConfiguration(changes: Partial<RunConfiguration> = {}): Run
 }
 
 export function solutionText(seed: number): string {
-  const lines = Array.from({ length: solutionLines }, (_, line) => `feature_${line} = transform(frame["column_${line}"], scale=${(seed * 31 + line * 7) % 1000})`);
+  const lines = Array.from(
+    { length: solutionLines },
+    (_, line) => `feature_${line} = transform(frame["column_${line}"], scale=${(seed * 31 + line * 7) % 1000})`,
+  );
   return `# candidate ${seed}\n${lines.join("\n")}\n`;
 }
 
@@ -67,20 +67,27 @@ export function fails(number: number): boolean {
 }
 
 export function answerFor(number: number): Uint8Array {
-  const plan = { hypothesis: `Attempt ${number}: rescale the skewed columns and let the booster see ${number % 17} interactions of the strongest two.`, expected_change: 0.001 };
+  const plan = {
+    hypothesis: `Attempt ${number}: rescale the skewed columns and let the booster see ${number % 17} interactions of the strongest two.`,
+    expected_change: 0.001,
+  };
   return new TextEncoder().encode(JSON.stringify({ plan, files: { [path]: solutionText(number) } }));
 }
 
 export function printedBy(number: number): Uint8Array {
-  const lines = Array.from({ length: printedLines }, (_, line) => `round ${line} of trial ${number}: loss ${chance(number, line).toFixed(6)}`);
+  const lines = Array.from(
+    { length: printedLines },
+    (_, line) => `round ${line} of trial ${number}: loss ${chance(number, line).toFixed(6)}`,
+  );
   return new TextEncoder().encode(`${lines.join("\n")}\n`);
 }
 
-/** The evaluator's records and their mean. */
-export function measurementOf(number: number): { readonly score: number; readonly records: { metric: string; ids: number[]; values: number[] } } {
+/** What the evaluator writes: records and their mean. */
+export function measurementFile(number: number): string {
   const ids = Array.from({ length: scoredRecords }, (_, id) => id);
   const values = ids.map((id) => Number(chance(number, id + 100).toFixed(6)));
-  return { score: values.reduce((sum, each) => sum + each, 0) / values.length, records: { metric: "score", ids, values } };
+  const score = values.reduce((sum, each) => sum + each, 0) / values.length;
+  return JSON.stringify({ metrics: { score }, records: { metric: "score", ids, values } });
 }
 
 export function outcomeOf(exitCode: number, printed: Uint8Array): StageOutcome {
@@ -94,88 +101,39 @@ export function outcomeOf(exitCode: number, printed: Uint8Array): StageOutcome {
     stdout: { bytes: printed.byteLength, omittedBytes: 0 },
     stderr: { bytes: 0, omittedBytes: 0 },
     outputs: [],
-    guarantees: { sandbox: "none", networkOff: false, filesystemIsolated: false, unprivileged: false, memory: "polled", processes: "polled" },
+    guarantees: {
+      sandbox: "none",
+      networkOff: false,
+      filesystemIsolated: false,
+      unprivileged: false,
+      memory: "polled",
+      processes: "polled",
+    },
   };
 }
 
-const empty = new Uint8Array();
-
-/** Milliseconds of a stage: long enough for what the harness does beside it, as beside any real one. */
-const stageMs = 4;
-
-/** An executor and a researcher that keep a record of the time that they take: it is theirs and not the harness's. */
-export class ScriptedWorld {
-  spentMs = 0;
-  private calls: number;
-  private readonly streams = new Map<string, { readonly outcome: StageOutcome; readonly stdout: Uint8Array }>();
-  private current = 0;
-
-  constructor(firstCall: number) {
-    this.calls = firstCall;
-  }
-
-  readonly researcher: Researcher = {
+/** Answers at once, from this process. */
+export function scriptedResearcher(): Researcher {
+  let calls = 0;
+  return {
     name: "scripted",
-    answer: async () => this.timed(() => {
-      this.calls += 1;
-      this.current = this.calls;
-      return { raw: answerFor(this.calls), usage: nothing };
-    }),
+    answer: async () => {
+      calls += 1;
+      return { raw: answerFor(calls), usage: nothing };
+    },
   };
+}
 
-  readonly executor: Executor = {
-    start: async (execution) => this.timed(() => this.perform(execution)),
-    find: async (id) => {
-      const known = this.streams.get(id);
-      return known === undefined ? { state: "unknown" } : { state: "ended", outcome: known.outcome };
-    },
-    wait: async (id) => {
-      const known = this.streams.get(id);
-      if (known === undefined) return { state: "gone", reason: "it was never started" };
-      const start = performance.now();
-      await sleep(stageMs);
-      this.spentMs += performance.now() - start;
-      return { state: "ended", outcome: known.outcome };
-    },
-    output: async (id): Promise<CapturedStreams> => ({ stdout: { head: this.streams.get(id)?.stdout ?? empty, tail: empty }, stderr: { head: empty, tail: empty } }),
-    stop: async () => undefined,
-    forget: async (prefix) => {
-      for (const id of this.streams.keys()) if (id.startsWith(prefix)) this.streams.delete(id);
-    },
-    close: async () => undefined,
+/** A pack without files, data and runtime. */
+export function preparedEnvironment(folder: string, environment: Environment): PreparedEnvironment {
+  return {
+    environment,
+    digest: "e".repeat(64),
+    packFolder: folder,
+    contextFolder: null,
+    data: { public: null, inloop: null },
+    runtime: { path: [], mounts: [], environment: {} },
+    mounts: [],
+    scratchFolder: folder,
   };
-
-  prepared(folder: string, environment: Environment): PreparedEnvironment {
-    return {
-      environment,
-      digest: "e".repeat(64),
-      packFolder: folder,
-      contextFolder: null,
-      data: { public: null, inloop: null },
-      runtime: { path: [], mounts: [], environment: {} },
-      mounts: [],
-      scratchFolder: folder,
-    };
-  }
-
-  private perform(execution: StageExecution): void {
-    const measurement = execution.environment.TRIALIST_MEASUREMENT;
-    if (measurement === undefined) {
-      const stdout = printedBy(this.current);
-      this.streams.set(execution.id, { outcome: outcomeOf(this.current > 0 && fails(this.current) ? 1 : 0, stdout), stdout });
-      return;
-    }
-    const { score, records } = measurementOf(this.current);
-    writeFileSync(measurement, JSON.stringify({ metrics: { score }, records }));
-    this.streams.set(execution.id, { outcome: outcomeOf(0, empty), stdout: empty });
-  }
-
-  private timed<T>(work: () => T): T {
-    const start = performance.now();
-    try {
-      return work();
-    } finally {
-      this.spentMs += performance.now() - start;
-    }
-  }
 }

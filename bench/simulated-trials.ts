@@ -5,18 +5,20 @@ import type { ProposalView } from "../src/core/harness/views.js";
 import type { Ledger, NewBlob, NewEvent, StoredEvent } from "../src/core/ports/ledger.js";
 import { nothing } from "../src/core/protocol/budget.js";
 import { canonicalJson } from "../src/core/protocol/canonical.js";
-import type { RecordSet } from "../src/core/protocol/measurement.js";
-import { proposalDocument, readAnswer } from "../src/research/roles/proposal.js";
+import type { EventData } from "../src/core/protocol/events.js";
+import { type RecordSet, readMeasurement } from "../src/core/protocol/measurement.js";
+import { manifestAt, proposalDocument, readAnswer } from "../src/research/roles/proposal.js";
 import { Run } from "../src/research/runner/run.js";
-import { answerFor, fails, measurementOf, outcomeOf, printedBy, storeBaseline, worldConfiguration } from "./scripted-world.js";
+import { answerFor, fails, measurementFile, outcomeOf, printedBy, storeBaseline, worldConfiguration } from "./scripted-world.js";
 
 const decoder = new TextDecoder();
+const encoder = new TextEncoder();
 const mostEvents = 2000;
 
 /**
  * A run made by the core itself, as fast as it goes: every decision, fold, view and blob is real, stages answer at
- * once, and events reach the disk in batches instead of one transaction each. Ends with `trials` searched trials, the
- * checkpoints that the run's own rule left, and no clean end, as after a kill.
+ * once, and events reach the disk in large batches. Ends with `trials` searched trials, the checkpoints that the run's
+ * own rule left, and no clean end, as after a kill.
  */
 export function simulateRun(ledger: Ledger, trials: number): void {
   const batches = new InBatches(ledger);
@@ -27,17 +29,31 @@ export function simulateRun(ledger: Ledger, trials: number): void {
   });
   run.dispatch({ type: "start", configuration: worldConfiguration(), baseline: storeBaseline(run), references: [] });
   run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
-  const simulation = new Simulation(run);
-  while (run.state.searchTrialsEnded < trials) simulation.step();
+  new Simulation(run).search(trials);
   batches.flush();
 }
 
-class Simulation {
-  private calls = 0;
+/**
+ * Drives a run without processes and stage folders: the loop over what is due, the roles' documents and answers, the
+ * ledger; written to disk where the runner writes, before a call and before a stage.
+ */
+export class Simulation {
+  /** Time that the researcher, the stages and the evaluator of this world took: no harness's time. */
+  worldMs = 0;
+  private calls: number;
 
-  constructor(private readonly run: Run) {}
+  constructor(private readonly run: Run) {
+    this.calls = run.state.counters.call;
+  }
 
-  step(): void {
+  /** Until so many more trials have ended. */
+  search(trials: number): void {
+    const goal = this.run.state.searchTrialsEnded + trials;
+    while (this.run.state.searchTrialsEnded < goal) this.step();
+    this.run.commit();
+  }
+
+  private step(): void {
     const before = this.run.state.version;
     for (const item of due(this.run.state, this.run.now())) {
       this.perform(item);
@@ -54,47 +70,72 @@ class Simulation {
       case "measurement":
         return this.measure(item.measurement);
       case "adjudicate":
-        return run.dispatch({ type: "adjudicate", trial: item.trial, records: new Map(recordsNeeded(run.state, item.trial).map(({ blob }) => [blob, JSON.parse(decoder.decode(run.ledger.blob(blob))) as RecordSet])) });
+        return run.take({ type: "adjudicate", trial: item.trial, records: this.records(item.trial) });
       case "advance":
-        return run.dispatch({ type: "advance" });
+        return run.take({ type: "advance" });
       default:
         throw new Error(`${item.kind} is not part of this world`);
     }
+  }
+
+  private records(trial: string): ReadonlyMap<string, RecordSet> {
+    const { run } = this;
+    return new Map(
+      recordsNeeded(run.state, trial).map(({ blob }) => [blob, JSON.parse(decoder.decode(run.ledger.blob(blob))) as RecordSet]),
+    );
   }
 
   private answer(id: string): void {
     const { run } = this;
     const call = run.state.calls[id];
     if (call === undefined) return;
+    run.commit();
     const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
-    proposalDocument(JSON.parse(decoder.decode(blobs.blob(call.view.blob))) as ProposalView, configurationOf(run.state).environment, blobs);
+    const view = JSON.parse(decoder.decode(blobs.blob(call.view.blob))) as ProposalView;
+    JSON.stringify(proposalDocument(view, configurationOf(run.state).environment, blobs));
     this.calls += 1;
-    const raw = answerFor(this.calls);
-    run.dispatch({ type: "answer_call", call: id, output: run.putBlob(raw), answer: readAnswer(raw, trialOf(run.state, call.base).candidate.blob, blobs), usage: nothing });
+    const raw = this.byWorld(() => answerFor(this.calls));
+    const answer = readAnswer(raw, trialOf(run.state, call.base).candidate.blob, blobs);
+    run.take({ type: "answer_call", call: id, output: run.putBlob(raw), answer, usage: nothing });
   }
 
   private measure(id: string): void {
     const { run } = this;
-    const { calls: number } = this;
-    run.dispatch({ type: "start_attempt", measurement: id });
-    const failed = number > 0 && fails(number);
-    const printed = printedBy(number);
+    run.take({ type: "start_attempt", measurement: id });
+    const measurement = run.state.measurements[id];
+    if (measurement === undefined) throw new Error(`${id} is due and not open`);
+    manifestAt(trialOf(run.state, measurement.subject).candidate.blob, run.ledger);
+    const isSearched = measurement.reason === "first";
+    const number = isSearched ? this.calls : -Number(id.slice(1));
+    const printed = this.byWorld(() => printedBy(number));
+    const failed = isSearched && fails(number);
     this.stage(id, "train", failed ? 1 : 0, printed);
-    if (!failed) this.stage(id, "measure", 0, new Uint8Array());
-    const { score, records } = measurementOf(run.state.measurements[id]?.reason === "calibration" ? -Number(id.slice(1)) : number);
-    const usage = { ...nothing, computeMs: 980.5 };
-    const { guarantees } = outcomeOf(0, printed);
-    if (failed) run.dispatch({ type: "end_attempt", measurement: id, usage, result: { kind: "ended", status: "crashed", stage: "train", reason: "train exited with code 1", values: {} } });
-    else {
-      const stored = run.putBlob(new TextEncoder().encode(canonicalJson(records)));
-      run.dispatch({ type: "end_attempt", measurement: id, usage, result: { kind: "measured", measured: { values: { score }, selfReported: [], guarantees, wallSeconds: {} }, records: stored, outputs: [] } });
-    }
+    if (failed) return this.end(id, { kind: "ended", status: "crashed", stage: "train", reason: "train exited with code 1", values: {} });
+    const written = this.byWorld(() => measurementFile(number));
+    this.stage(id, "measure", 0, new Uint8Array());
+    const read = readMeasurement(written, ["score"]);
+    if (read.kind !== "measured" || read.records === null) throw new Error(`the scripted measurement is ${read.kind}`);
+    const measured = { values: read.values, selfReported: [], guarantees: outcomeOf(0, printed).guarantees, wallSeconds: {} };
+    return this.end(id, { kind: "measured", measured, records: run.putBlob(encoder.encode(canonicalJson(read.records))), outputs: [] });
   }
 
   private stage(measurement: string, stage: string, exitCode: number, printed: Uint8Array): void {
     const { run } = this;
-    run.dispatch({ type: "start_stage", measurement, stage, repeat: 1 });
-    run.dispatch({ type: "end_stage", measurement, stage, repeat: 1, outcome: outcomeOf(exitCode, printed), stdout: run.putBlob(printed), stderr: run.putBlob(new Uint8Array()) });
+    run.take({ type: "start_stage", measurement, stage, repeat: 1 });
+    run.commit();
+    const [stdout, stderr] = [run.putBlob(printed), run.putBlob(new Uint8Array())];
+    run.take({ type: "end_stage", measurement, stage, repeat: 1, outcome: outcomeOf(exitCode, printed), stdout, stderr });
+  }
+
+  private end(measurement: string, result: EventData<"attempt.ended">["result"]): void {
+    this.run.take({ type: "end_attempt", measurement, result, usage: { ...nothing, computeMs: 980.5 } });
+  }
+
+  private byWorld<T>(work: () => T): T {
+    const start = performance.now();
+    const made = work();
+    this.worldMs += performance.now() - start;
+    return made;
   }
 }
 

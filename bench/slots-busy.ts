@@ -12,7 +12,7 @@ import { Run } from "../src/research/runner/run.js";
 import { Runner } from "../src/research/runner/runner.js";
 import { diskFolder } from "./ledger-events.js";
 import { type BenchResult, judged } from "./result.js";
-import { ScriptedWorld, storeBaseline, worldConfiguration, worldEnvironment } from "./scripted-world.js";
+import { preparedEnvironment, scriptedResearcher, storeBaseline, worldConfiguration, worldEnvironment } from "./scripted-world.js";
 
 const bar = 0.97;
 const slots = 2;
@@ -86,10 +86,17 @@ async function run(command: string, trials: number): Promise<Kept> {
   try {
     const environment = oneStage(command);
     const record = new ObservedRun(Run.open(ledger, Date.now), environment, trials);
-    const world = new ScriptedWorld(0);
-    const prepared = world.prepared(pack, environment);
-    const host = { prepared, executor, slots: new Slots(slots), sandbox: "bubblewrap", giveToSandbox, hostEnvironment: {}, scratch } as const;
-    await new Runner(record.run, { host, researchers: new Map([["scripted", world.researcher]]) }).work();
+    const prepared = preparedEnvironment(pack, environment);
+    const host = {
+      prepared,
+      executor,
+      slots: new Slots(slots),
+      sandbox: "bubblewrap",
+      giveToSandbox,
+      hostEnvironment: {},
+      scratch,
+    } as const;
+    await new Runner(record.run, { host, researchers: new Map([["scripted", scriptedResearcher()]]) }).work();
     return record.kept();
   } finally {
     await executor.close();
@@ -112,7 +119,12 @@ class ObservedRun {
     private readonly trials: number,
   ) {
     run.onEvent((event) => this.note(event));
-    const configuration = worldConfiguration({ environment, parallel: slots, sandbox: "bubblewrap", budget: { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null } });
+    const configuration = worldConfiguration({
+      environment,
+      parallel: slots,
+      sandbox: "bubblewrap",
+      budget: { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null },
+    });
     run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [] });
     run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
   }

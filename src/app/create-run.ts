@@ -39,17 +39,11 @@ const originFile = "origin.json";
 /** Makes a run: freezes its environment, resolves its configuration, and records the start. Nothing is measured yet. */
 export async function createRun(project: Project, host: Host, request: RunRequest): Promise<string> {
   if (request.sandbox === "bubblewrap") assertUsable(await probeSandbox());
+  if (request.name !== null) refuseTaken(project, request.name);
   const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
   assertResearcher(request.researcher, frozen.environment.playbook);
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
-  if (project.runNames().includes(name)) {
-    throw new RefusedError({
-      expected: "a name that no run of this project has",
-      found: JSON.stringify(name),
-      todo: `\`trialist resume ${name}\` goes on with that run; choose another --name for a new one.`,
-    });
-  }
   const configuration = await resolveConfiguration(name, frozen, request);
   const folder = project.runFolder(name);
   const ledger = openSqliteLedger(folder, { mode: "create", blobFolder: project.blobFolder });
@@ -65,6 +59,16 @@ export async function createRun(project: Project, host: Host, request: RunReques
     ledger.close();
   }
   return name;
+}
+
+function refuseTaken(project: Project, name: string): void {
+  project.runFolder(name);
+  if (!project.runNames().includes(name)) return;
+  throw new RefusedError({
+    expected: "a name that no run of this project has",
+    found: JSON.stringify(name),
+    todo: `\`trialist resume ${name}\` goes on with that run; choose another --name for a new one.`,
+  });
 }
 
 function storeCandidate(run: Run, candidate: CandidateFiles): ManifestReference {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { driven } from "../support/drive.js";
+import { type Circumstances, driven } from "../support/drive.js";
 import { of } from "../support/events.js";
 import { Lab, numberPack, prints, proposes, scoring, scriptedResearcher, type Words } from "../support/lab.js";
 import type { Report, Step } from "../support/run-driver.js";
@@ -21,7 +21,7 @@ function budget(trials: number) {
   return { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null };
 }
 
-async function reported(steps: readonly Step[], more: Parameters<typeof driven>[2] = {}): Promise<Report> {
+async function reported(steps: readonly Step[], more: Circumstances = {}): Promise<Report> {
   const report = (await driven(lab, [...steps, { do: "report", name: "run" }], more)).at(-1);
   if (report === undefined) throw new Error("no report");
   return report;

@@ -6,9 +6,9 @@ import { runKey } from "../../src/app/create-run.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { Project } from "../../src/app/project.js";
 import type { RunState } from "../../src/core/harness/state.js";
-import { commandLine, type Driven, drive, driven, type Ended } from "../support/drive.js";
+import { type Circumstances, commandLine, type Driven, drive, driven, type Ended } from "../support/drive.js";
 import { of } from "../support/events.js";
-import { Lab, numberPack, proposes, scoring } from "../support/lab.js";
+import { Lab, numberPack, proposes, scoring, waiting } from "../support/lab.js";
 import type { Report, Step } from "../support/run-driver.js";
 
 /** Who may do what with a run, and what a person or the machine does to the process that owns it. */
@@ -28,14 +28,16 @@ const create = (trials: number): Step => ({
 const go: Step = { do: "work", name: "run" };
 const tell: Step = { do: "report", name: "run" };
 
-async function reported(steps: readonly Step[], more: Parameters<typeof driven>[2] = {}): Promise<Report> {
+async function reported(steps: readonly Step[], more: Circumstances = {}): Promise<Report> {
   const report = (await driven(lab, [...steps, tell], more)).at(-1);
   if (report === undefined) throw new Error("no report");
   return report;
 }
 
-/** A candidate that takes its time: two tenths of a second, or as many seconds as it is told. */
-const slow = (value: number, seconds: number): string => proposes({ "main.sh": `sleep ${seconds}; ${scoring(value)["main.sh"]}` });
+/** A pack whose candidates may wait at the lab's gate. */
+function gated(...words: string[]): Record<string, string> {
+  return numberPack({ seed, words, rule: "any", wall: "10 min", gate: lab.gate });
+}
 
 /** The command line with the words of this test's run. */
 function trialist(...words: string[]): Driven {
@@ -99,10 +101,11 @@ async function untilRunning(measurement: string): Promise<void> {
 
 describe("one owner", () => {
   it("refuses a second process, and says who has the run and what to do", async () => {
-    lab.write(numberPack({ seed, words: [slow(300, 4)], rule: "any" }));
+    lab.write(gated(proposes(waiting("end", 300))));
     const owner = drive(lab, [create(1), go, tell]);
     await untilRunning("m3");
     const second = await said("resume", "run");
+    lab.open("end");
     expect(second.code).toBe(2);
     expect(second.stderr).toMatch(
       new RegExp(`run run to have no owner; found that it is owned by process ${owner.child.pid} .*trialist pause run`),
@@ -136,16 +139,14 @@ describe("one owner", () => {
     ["a changed evaluator", "evaluate.sh", (text: string) => `# changed\n${text}`],
     ["a contract that is none any more", "environment.yaml", () => "schema: trialist/environment@1\nname: [\n"],
   ])("refuses to resume under %s, and goes on with the frozen one", async (_what, file, change) => {
-    lab.write(numberPack({ seed, words: [slow(300, 1), proposes(scoring(400))], rule: "any" }));
-    const owner = trialist(...starts(2));
-    await untilRunning("m3");
-    expect((await said("pause", "run", "--reason", "lunch")).code).toBe(0);
-    expect((await owner.ended).code).toBe(4);
+    lab.write(numberPack({ seed, words: [proposes(scoring(300)), proposes(scoring(400))], rule: "any" }));
+    await drive(lab, [create(2), { ...go, death: { side: "after", append: 4 } } as Step]).ended;
+    const before = stateNow();
     const original = readFileSync(join(lab.pack, file), "utf8");
     writeFileSync(join(lab.pack, file), change(original));
     const changed = await said("resume", "run");
     expect([changed.code, changed.stderr]).toEqual([2, expect.stringMatching(/the environment that run was started with.*--frozen/s)]);
-    expect(stateNow()?.phase).toBe("paused");
+    expect(stateNow()).toEqual(before);
     expect((await said("resume", "run", "--frozen")).code).toBe(0);
     expect(await reported([])).toMatchObject({ phase: "finished", verified: { ok: true } });
   });
@@ -153,19 +154,21 @@ describe("one owner", () => {
 
 describe("a person, from another process", () => {
   it("pauses, resumes, retracts and finishes through the owner", async () => {
-    lab.write(numberPack({ seed, words: [proposes(scoring(300)), slow(400, 2), slow(500, 3), slow(600, 3)], rule: "any" }));
+    lab.write(gated(proposes(scoring(300)), proposes(waiting("second", 400)), proposes(waiting("third", 500)), proposes(scoring(600))));
     const owner = trialist(...starts(4));
     await untilRunning("m4");
     const paused = await said("pause", "run", "--reason", "lunch");
     expect(paused).toMatchObject({ code: 0, stdout: expect.stringMatching(/run is paused \(its process was told\)/) });
+    lab.open("second");
     expect((await owner.ended).code).toBe(4);
     expect(stateNow()).toMatchObject({ phase: "paused", reason: "lunch" });
 
-    const later = trialist("resume", "run");
+    const later = trialist("resume", "run", "--frozen");
     await untilRunning("m5");
     expect((await said("retract", "run", "t2", "--reason", "it looked")).code).toBe(0);
     expect((await said("retract", "run", "t7", "--reason", "there is none")).code).toBe(2);
     expect((await said("finish", "run", "--reason", "enough")).code).toBe(0);
+    lab.open("third");
     expect((await later.ended).code).toBe(0);
     const report = await reported([]);
     expect(report).toMatchObject({ phase: "finished", reason: "enough", verified: { ok: true } });
@@ -188,7 +191,7 @@ describe("a person, from another process", () => {
   });
 
   it("cancels what runs at once, and nothing of it is left", async () => {
-    lab.write(numberPack({ seed, words: [slow(300, 600)], rule: "any", wall: "20 min" }));
+    lab.write(gated(proposes(waiting("never", 300))));
     const owner = trialist(...starts(1));
     await untilRunning("m3");
     const begun = Date.now();
@@ -203,7 +206,7 @@ describe("a person, from another process", () => {
   });
 
   it("is served by the command's own process when nobody owns the run", async () => {
-    lab.write(numberPack({ seed, words: [slow(300, 1)], rule: "any" }));
+    lab.write(numberPack({ seed, words: [proposes(scoring(300))], rule: "any" }));
     await drive(lab, [create(1), { ...go, death: { side: "after", append: 4 } } as Step]).ended;
     expect(await said("pause", "run", "--reason", "later")).toMatchObject({ code: 0, stdout: expect.not.stringMatching(/was told/) });
     expect(stateNow()?.phase).toBe("paused");
@@ -213,10 +216,12 @@ describe("a person, from another process", () => {
 
 describe("Ctrl-C", () => {
   it("once: finishes the step, saves, and can be resumed", async () => {
-    lab.write(numberPack({ seed, words: [slow(300, 2), proposes(scoring(400))], rule: "any" }));
+    lab.write(gated(proposes(waiting("end", 300)), proposes(scoring(400))));
     const owner = trialist(...starts(2));
     await untilRunning("m3");
     owner.child.kill("SIGINT");
+    await until("it is paused", (state) => state.phase === "paused");
+    lab.open("end");
     const ended = await owner.ended;
     expect([ended.code, ended.stderr]).toEqual([130, expect.stringMatching(/trialist resume run/)]);
     const halted = await reported([]);
@@ -233,31 +238,33 @@ describe("Ctrl-C", () => {
   });
 
   it("twice: leaves at once, and what still runs is adopted", async () => {
-    lab.write(numberPack({ seed, words: [slow(300, 25)], rule: "any", wall: "5 min" }));
+    lab.write(gated(proposes(waiting("end", 300))));
     const owner = trialist(...starts(1));
     await untilRunning("m3");
-    const begun = Date.now();
     owner.child.kill("SIGINT");
     await until("it is paused", (state) => state.phase === "paused");
     owner.child.kill("SIGINT");
-    expect((await owner.ended).code).toBe(130);
-    expect(Date.now() - begun).toBeLessThan(15_000);
+    // What it was waiting for waits for us: only a process that leaves comes to its end now.
+    const left = await Promise.race([owner.ended, sleep(20_000, null)]);
+    lab.open("end");
+    await owner.ended;
+    expect(left?.code).toBe(130);
     const report = await reported([go]);
     expect(report).toMatchObject({ phase: "finished", verified: { ok: true } });
     expect(of(report.events, "attempt.started")).toHaveLength(3);
-    expect(of(report.events, "stage.ended").find(({ data }) => data.measurement === "m3")?.data.outcome.wallMs).toBeGreaterThan(24_900);
     expect(await lab.leftovers()).toEqual([]);
   });
 
   it("of a closed terminal: the run is saved and can be resumed", async () => {
-    lab.write(numberPack({ seed, words: [slow(300, 2)], rule: "any" }));
+    lab.write(gated(proposes(waiting("end", 300))));
     const owner = trialist(...starts(1));
     await untilRunning("m3");
     owner.child.stdout?.destroy();
     owner.child.stderr?.destroy();
     owner.child.kill("SIGHUP");
+    await until("it is paused", (state) => state.phase === "paused");
+    lab.open("end");
     await owner.ended;
-    expect(stateNow()?.phase).toBe("paused");
     const report = await reported([go]);
     expect(report).toMatchObject({ phase: "finished", verified: { ok: true } });
     expect(of(report.events, "attempt.started")).toHaveLength(3);
@@ -303,7 +310,7 @@ describe("a bad host", () => {
   });
 
   it("has a full disk while nothing but a sign of life is written", async () => {
-    lab.write(numberPack({ seed, words: [slow(300, 12)], rule: "any" }));
+    lab.write(numberPack({ seed, words: [proposes({ "main.sh": `sleep 8; ${scoring(300)["main.sh"]}` })], rule: "any" }));
     const undisturbed = await reported([create(1), go]);
     const named = (step: Step): Step => ({ ...step, name: "beating" });
     // The heartbeat is the first to find no room: the trial's program runs for longer than one beat.

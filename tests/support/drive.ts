@@ -18,15 +18,15 @@ export interface Ended {
   readonly stderr: string;
 }
 
+/** What a driver is told beside its steps. `through`: a program that starts it, with its words, such as a tracer. */
+export type Circumstances = Partial<Pick<Job, "clock" | "fullFrom" | "fullWhile" | "variables">> & { readonly through?: readonly string[] };
+
 /** Starts a process that takes the steps one after the other. */
-export function drive(
-  lab: Lab,
-  steps: readonly Step[],
-  more: Partial<Pick<Job, "clock" | "fullFrom" | "fullWhile" | "variables">> = {},
-): Driven {
+export function drive(lab: Lab, steps: readonly Step[], { through = [], ...more }: Circumstances = {}): Driven {
   const driver = join(builtSources(), "tests", "support", "run-driver.js");
   const job: Job = { project: lab.project, environment: lab.pack, variables: lab.variables, steps, ...more };
-  return spawned(process.execPath, [driver, JSON.stringify(job)], lab);
+  const [program = process.execPath, ...words] = [...through, process.execPath, driver, JSON.stringify(job)];
+  return spawned(program, words, lab);
 }
 
 /** The command line, as a user starts it. */
@@ -55,7 +55,7 @@ function reportsIn(stdout: string): Report[] {
 }
 
 /** Takes the steps and must come to their end. @throws Error with what the process said */
-export async function driven(lab: Lab, steps: readonly Step[], more: Parameters<typeof drive>[2] = {}): Promise<readonly Report[]> {
+export async function driven(lab: Lab, steps: readonly Step[], more: Circumstances = {}): Promise<readonly Report[]> {
   const { code, signal, stderr, reports } = await drive(lab, steps, more).ended;
   if (code !== 0) throw new Error(`the driver ended with ${signal ?? `code ${code}`}: ${stderr}`);
   return reports;

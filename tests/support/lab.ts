@@ -10,6 +10,8 @@ export class Lab {
   readonly project: string;
   readonly pack: string;
   readonly cache: string;
+  /** Programs see it as `/gate`: what a test puts there lets them go on. */
+  readonly gate: string;
 
   constructor() {
     this.folder = mkdtempSync(join(tmpdir(), "trialist-lab-"));
@@ -17,7 +19,8 @@ export class Lab {
     this.project = join(this.folder, "project");
     this.pack = join(this.folder, "pack");
     this.cache = join(this.folder, "cache");
-    for (const folder of [this.project, this.pack, this.cache]) mkdirSync(folder);
+    this.gate = join(this.folder, "gate");
+    for (const folder of [this.project, this.pack, this.cache, this.gate]) mkdirSync(folder);
   }
 
   /** What trialist sees of the environment of its process. */
@@ -31,6 +34,11 @@ export class Lab {
       mkdirSync(dirname(target), { recursive: true });
       writeFileSync(target, text);
     }
+  }
+
+  /** Lets go on whatever waits at this gate. */
+  open(gate: string): void {
+    writeFileSync(join(this.gate, gate), "");
   }
 
   /** Names of scratch folders that still exist. */
@@ -144,6 +152,11 @@ export function scoring(value: number): Record<string, string> {
   return { "main.sh": `echo $((${value} + TRIALIST_SEED % 97)) > $TRIALIST_OUTPUT/out.txt\n` };
 }
 
+/** Candidate that waits at a gate before it prints its number. */
+export function waiting(gate: string, value: number): Record<string, string> {
+  return { "main.sh": `until [ -e /gate/${gate} ]; do sleep 0.1; done; ${scoring(value)["main.sh"]}` };
+}
+
 export interface NumberPack {
   readonly seed: number;
   readonly words: readonly Words[];
@@ -151,10 +164,12 @@ export interface NumberPack {
   readonly wall?: string;
   readonly calibrate?: number;
   readonly rule?: "any" | "confirmed";
+  /** The lab's gate, for candidates that wait at it. */
+  readonly gate?: string;
 }
 
 /** A pack whose candidates print a number, and whose researcher says what the test wants. */
-export function numberPack({ seed, words, wall = "20 s", calibrate = 2, rule = "confirmed" }: NumberPack): Record<string, string> {
+export function numberPack({ seed, words, wall = "20 s", calibrate = 2, rule = "confirmed", gate }: NumberPack): Record<string, string> {
   return {
     "environment.yaml": `schema: trialist/environment@1
 name: number
@@ -167,7 +182,7 @@ stages:
 metrics: [{ name: score, direction: maximize }]
 noise: { calibrate: ${calibrate}, remeasure_every: 0 }
 promotion: { rule: ${rule}, confirmations: 2 }
-`,
+${gate === undefined ? "" : `mounts: [{ source: ${gate}, target: /gate }]\n`}`,
     "evaluate.sh": `printf '{"metrics":{"score":%s}}' "$(cat $TRIALIST_ARTIFACTS/out.txt)" > $TRIALIST_MEASUREMENT\n`,
     "baseline/main.sh": scoring(100)["main.sh"] ?? "",
     ...scriptedResearcher(seed, words),

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /** A SHA-256 in lower-case hexadecimal, 64 characters. Names a blob, a candidate, an environment. */
 export type Digest = string;
@@ -16,28 +16,45 @@ export class NotCanonicalError extends Error {
  * them into null and a measurement would change in silence.
  */
 export function canonicalJson(value: unknown): string {
-  if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value);
-  if (typeof value === "number") {
-    if (!Number.isFinite(value)) throw new NotCanonicalError(`a finite number was expected, ${value} was found`);
-    return JSON.stringify(value);
+  switch (typeof value) {
+    case "string":
+      return JSON.stringify(value);
+    case "number":
+      if (!Number.isFinite(value)) throw new NotCanonicalError(`a finite number was expected, ${value} was found`);
+      return String(value);
+    case "boolean":
+      return String(value);
+    case "object":
+      if (value === null) return "null";
+      return Array.isArray(value) ? canonicalArray(value) : canonicalObject(value as Record<string, unknown>);
+    default:
+      throw new NotCanonicalError(`a JSON value was expected, a ${typeof value} was found`);
   }
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item === undefined ? null : item)).join(",")}]`;
-  if (typeof value === "object") return canonicalObject(value as Record<string, unknown>);
-  throw new NotCanonicalError(`a JSON value was expected, a ${typeof value} was found`);
+}
+
+function canonicalArray(value: readonly unknown[]): string {
+  let text = "[";
+  for (let index = 0; index < value.length; index++) {
+    if (index > 0) text += ",";
+    text += canonicalJson(value[index] ?? null);
+  }
+  return `${text}]`;
 }
 
 function canonicalObject(value: Record<string, unknown>): string {
-  const members: string[] = [];
+  let text = "{";
   for (const key of Object.keys(value).sort()) {
     const member = value[key];
-    if (member !== undefined) members.push(`${JSON.stringify(key)}:${canonicalJson(member)}`);
+    if (member === undefined) continue;
+    if (text.length > 1) text += ",";
+    text += `${JSON.stringify(key)}:${canonicalJson(member)}`;
   }
-  return `{${members.join(",")}}`;
+  return `${text}}`;
 }
 
 /** SHA-256 of bytes, or of a string's UTF-8. */
 export function digestOf(content: string | Uint8Array): Digest {
-  return createHash("sha256").update(content).digest("hex");
+  return hash("sha256", content, "hex");
 }
 
 /** SHA-256 of a value's canonical JSON. */

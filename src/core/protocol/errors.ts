@@ -21,7 +21,8 @@ export abstract class TrialistError extends Error {
 function sentence(facts: ErrorFacts): string {
   const where = facts.where === undefined ? "" : `${facts.where}: `;
   const todo = facts.todo === undefined ? "" : ` ${facts.todo}`;
-  return `${where}expected ${facts.expected}; found ${facts.found}.${todo}`;
+  const end = facts.found.includes("\n") ? "" : ".";
+  return `${where}expected ${facts.expected}; found ${facts.found}${end}${todo}`;
 }
 
 /** A command that the state does not allow. Nothing was recorded. */

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { exitCodes } from "./command.js";
 
 interface Described {
@@ -18,6 +19,7 @@ const codeByKind: Readonly<Record<string, number>> = {
 /** What a person is told of an error, and the exit code that it stands for. The stack is shown only for a defect. */
 export function describeFailure(error: unknown): Described {
   const failure = error instanceof Error ? error : new Error(String(error));
+  if (failure instanceof z.ZodError) return describeFailure(new RangeError(`the request does not fit: ${z.prettifyError(failure)}`));
   const kind = (failure as { kind?: unknown }).kind;
   const known = typeof kind === "string" ? codeByKind[kind] : failure instanceof RangeError ? exitCodes.refused : undefined;
   const exitCode = known ?? exitCodes.unexpected;

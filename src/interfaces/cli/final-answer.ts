@@ -8,7 +8,9 @@ import type { Terminal } from "./terminal.js";
 export function finalAnswer(project: Project, name: string, terminal: Terminal): void {
   const inspected = inspectRun(project, name);
   try {
-    const summary = summarize(inspected.state, Date.now());
+    const { ledger, state } = inspected;
+    // An imported run goes by its name here.
+    const summary = { ...summarize(state, Date.now(), { blob: (digest) => ledger.blob(digest) }), run: name };
     terminal.say(statusText(summary, terminal.paint));
     terminal.data(summary);
   } finally {

@@ -215,7 +215,7 @@ export function leaderboardMarkdown(state: RunState, now: number, evidence: Evid
   const ranked = rankedTrials(state);
   const rows = ranked.slice(0, leaders).map((trial, index) => {
     const value = countedValue(state, trial);
-    return `| ${index + 1} | ${trial.id} | ${trial.status ?? ""} | ${significant(value)} | ${trial.estimate === null ? "in-loop" : "confirmed"} | ${signed(gainOverBaseline(state, value))} | ${markdown(trial.hypothesis, 100)} |`;
+    return `| ${index + 1} | ${trial.id} | ${trial.status ?? ""} | ${significant(value)} | ${trial.estimate === null ? "in-loop" : trial.status === "keep" ? "confirmed" : "measured again"} | ${signed(gainOverBaseline(state, value))} | ${markdown(trial.hypothesis, 100)} |`;
   });
   const table =
     rows.length === 0

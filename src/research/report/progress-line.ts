@@ -21,10 +21,10 @@ function resultOf(state: RunState, trial: Trial): string {
   const valid = trial.status === null || statusClasses[trial.status] === "valid";
   if (!valid) return `${oneLine(trial.reason)}${words === "" ? "" : `  | ${words}`}`;
   const metric = metricOf(state);
-  const confirmed = metric === null ? undefined : trial.estimate?.[metric.name];
+  const remeasured = metric === null || trial.kind === "baseline" ? undefined : trial.estimate?.[metric.name];
   const value = countedValue(state, trial);
   const over = trial.kind === "baseline" ? null : gainOverBaseline(state, value);
-  const marks = `${confirmed === undefined ? "" : " confirmed"}${trial.selfReported ? " self-reported" : ""}`;
+  const marks = `${remeasured === undefined ? "" : trial.status === "keep" ? " confirmed" : " measured again"}${trial.selfReported ? " self-reported" : ""}`;
   return `${significant(value)}${over === null ? "" : ` (${signed(over)})`}${marks}${words === "" ? "" : `  ${words}`}`;
 }
 

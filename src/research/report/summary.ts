@@ -83,7 +83,7 @@ function bestOf(state: RunState, evidence: Evidence): RunSummary["best"] {
     value,
     interval: valueInterval(state, trial, evidence.blob),
     provisionalValue: inLoopValue(state, trial),
-    confirmed: trial.estimate !== null,
+    confirmed: trial.kind !== "baseline" && trial.estimate !== null,
     hypothesis: trial.hypothesis,
     selfReported: trial.selfReported,
     gain: verdictGain,

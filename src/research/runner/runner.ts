@@ -42,7 +42,7 @@ export class Runner {
    * @throws what an effect threw that is nobody's outcome (a full disk, a lost ownership); the ledger stays whole
    */
   async work(): Promise<void> {
-    const beat = setInterval(() => this.run.ledger.heartbeat(this.run.now()), heartbeatMs);
+    const beat = setInterval(() => this.beat(), heartbeatMs);
     try {
       for (;;) {
         if (this.failure !== null) throw this.failure;
@@ -56,6 +56,15 @@ export class Runner {
       clearInterval(beat);
       this.run.checkpoint();
       this.run.ledger.heartbeat(this.run.now());
+    }
+  }
+
+  /** Nobody waits for a timer: what it finds out is thrown by `work`. */
+  private beat(): void {
+    try {
+      this.run.ledger.heartbeat(this.run.now());
+    } catch (error) {
+      this.fail(error);
     }
   }
 

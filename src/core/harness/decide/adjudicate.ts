@@ -17,8 +17,6 @@ type Records = Adjudicate["records"];
 /** The per-record results that judging this trial may need: its own, its comparator's, the leader's, the confirmations'. */
 export function recordsNeeded(state: RunState, id: string): BlobReference[] {
   const trial = trialOf(state, id);
-  const others = [comparatorOf(state, trial), state.leader?.trial ?? null];
-  const firsts = [trial.records, ...others.map((other) => (other === null ? null : trialOf(state, other).records))];
   const baseline =
     trial.kind === "baseline"
       ? Object.values(state.trials)
@@ -27,8 +25,16 @@ export function recordsNeeded(state: RunState, id: string): BlobReference[] {
       : [];
   const confirmations = trial.results.filter((result) => result.round === trial.confirmation?.round).map((result) => result.records);
   const seen = new Map<string, BlobReference>();
-  for (const reference of [...firsts, ...baseline, ...confirmations]) if (reference !== null) seen.set(reference.blob, reference);
+  for (const reference of [...firstRecords(state, trial), ...baseline, ...confirmations])
+    if (reference !== null) seen.set(reference.blob, reference);
   return [...seen.values()];
+}
+
+/** First measurements are paired by record only where seeds change nothing: else one pair says nothing of the next seed. */
+function firstRecords(state: RunState, trial: Trial): (BlobReference | null)[] {
+  if (state.noise?.deterministic === false) return [];
+  const others = [comparatorOf(state, trial), state.leader?.trial ?? null];
+  return [trial.records, ...others.map((other) => (other === null ? null : trialOf(state, other).records))];
 }
 
 /** The one place where a trial's status is decided from its measurements. */
@@ -191,11 +197,12 @@ function compareWithComparator(state: RunState, trial: Trial, records: Records):
   const name = comparatorOf(state, trial);
   const comparator = name === null ? undefined : state.trials[name];
   if (comparator === undefined || comparator.values === null || trial.values === null || state.noise === null) return null;
-  const pair = pairOf(state, trial, comparator, records);
-  if (state.noise.deterministic && pair.candidate.records !== null && pair.leader.records !== null) return verdictOf(state, [pair]);
-  const metric = primaryMetric(configurationOf(state).environment);
-  const { promotion } = configurationOf(state);
-  return noiseFloorVerdict(gain(metric, pair.candidate.value, pair.leader.value), state.noise, promotion.level, promotion.minimumGain);
+  const pair = state.noise.deterministic ? pairOf(state, trial, comparator, records) : null;
+  if (pair !== null && pair.candidate.records !== null && pair.leader.records !== null) return verdictOf(state, [pair]);
+  const { promotion, environment } = configurationOf(state);
+  const metric = primaryMetric(environment);
+  const [mine, its] = [trial.values, comparator.values].map((values) => values[metric.name] ?? Number.NaN) as [number, number];
+  return noiseFloorVerdict(gain(metric, mine, its), state.noise, promotion.level, promotion.minimumGain);
 }
 
 function pairOf(state: RunState, trial: Trial, other: Trial, records: Records): PairedResult {

@@ -165,7 +165,7 @@ function refusedCall(state: RunState, call: OpenCall, command: Of<"answer_call">
       type: "call.refused",
       data: { call: call.id, round: call.round, output: command.output, violations: violations.slice(0, 20), final, usage: command.usage },
     },
-    ...suspendLane(state, final),
+    ...suspendLane(state, call.id, final),
   ];
 }
 
@@ -177,20 +177,23 @@ export const failCall: Handler<Of<"fail_call">> = (state, command) => {
       type: "call.failed",
       data: { call: call.id, round: call.round, kind: command.kind, message: command.message.slice(0, 4000), final, usage: command.usage },
     },
-    ...suspendLane(state, final),
+    ...suspendLane(state, call.id, final),
   );
 };
 
 /** Refusals have their own bound, so that a researcher that is always refused suspends the run instead of spinning. */
-function suspendLane(state: RunState, final: boolean): RunEvent[] {
-  const bound = configurationOf(state).limits.refusedCalls;
+function suspendLane(state: RunState, call: string, final: boolean): RunEvent[] {
+  const { environment, limits, run } = configurationOf(state);
+  const bound = limits.refusedCalls;
   if (!final || state.callCounts.refusedInARow + 1 < bound) return [];
+  const reason = `${bound} calls in a row brought no admissible candidate`;
+  if (environment.onExhausted.call === "fail") return finishing(state, reason, true, call);
   return [
     {
       type: "run.suspended",
       data: {
-        reason: `${bound} calls in a row brought no admissible candidate`,
-        todo: "`trialist status RUN` shows why the last ones were refused; mend the researcher, then `trialist resume RUN`.",
+        reason,
+        todo: `\`trialist status ${run}\` shows why the last ones were refused, and whether the researcher has run out of ideas; mend it, then \`trialist resume ${run}\`.`,
       },
     },
   ];

@@ -65,21 +65,21 @@ export const endAttempt: Handler<Of<"end_attempt">> = (state, command) => {
     case "ended":
       return only(ended);
     case "evaluator_failure":
-      return only(ended, ...evaluatorFailed(measurement, command.result));
+      return only(ended, ...evaluatorFailed(configurationOf(state).run, measurement, command.result));
     case "interrupted":
       return only(ended, ...interrupted(state, measurement, command.result.reason));
   }
 };
 
 /** An evaluator that fails is nobody's trial: it is tried once more, then a person has to look. */
-function evaluatorFailed(measurement: OpenMeasurement, result: { stage: string; reason: string }): RunEvent[] {
+function evaluatorFailed(run: string, measurement: OpenMeasurement, result: { stage: string; reason: string }): RunEvent[] {
   if (measurement.evaluatorFailures + 1 < 2) return [];
   return [
     {
       type: "run.suspended",
       data: {
         reason: `the evaluator failed twice on ${measurement.subject} (${measurement.id}): ${result.reason}`,
-        todo: `This is not the candidate's fault. Look at the output of stage ${result.stage} with \`trialist show RUN ${measurement.trial}\`, mend the machine, then \`trialist resume RUN\`; a changed evaluator needs a new run.`,
+        todo: `This is not the candidate's fault. Look at the output of stage ${result.stage} with \`trialist show ${run} ${measurement.trial}\`, mend the machine, then \`trialist resume ${run}\`; a changed evaluator needs a new run.`,
       },
     },
   ];
@@ -95,7 +95,7 @@ function interrupted(state: RunState, measurement: OpenMeasurement, reason: stri
         type: "run.suspended",
         data: {
           reason: `${measurement.attempts} attempts of ${measurement.id} were interrupted; the last: ${reason}`,
-          todo: "`trialist doctor` says what the machine lacks; then `trialist resume RUN`.",
+          todo: `\`trialist doctor\` says what the machine lacks; then \`trialist resume ${configuration.run}\`.`,
         },
       },
     ];

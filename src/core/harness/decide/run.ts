@@ -137,7 +137,7 @@ export function knowledgeEvents(
 export const retract: Handler<Of<"retract">> = (state, command) => {
   const trial = state.trials[command.trial];
   if (trial === undefined || trial.kind !== "search")
-    throw refuse("a searched trial of this run, such as t3", command.trial, "`trialist show RUN` lists them.");
+    throw refuse("a searched trial of this run, such as t3", command.trial, "`trialist show` lists them.");
   if (trial.status === null)
     throw refuse("a trial that has ended", `${command.trial}, which is still measured`, "Wait for its end, then retract it.");
   if (trial.retracted) return only();
@@ -168,10 +168,11 @@ function fallBack(state: RunState, retracted: string): RunEvent {
   };
 }
 
-/** Stops new work. Not draining cancels what is open. Harmless when the run is finishing already. */
-export function finishing(state: RunState, reason: string, drain: boolean): RunEvent[] {
+/** Stops new work. `endedCall` ended in this same decision. Not draining cancels what is open. Harmless when the run is finishing already. */
+export function finishing(state: RunState, reason: string, drain: boolean, endedCall: string | null = null): RunEvent[] {
   const events: RunEvent[] = state.phase === "finishing" && drain ? [] : [{ type: "run.finishing", data: { reason, drain } }];
   for (const call of Object.values(state.calls)) {
+    if (call.id === endedCall) continue;
     events.push({
       type: "call.failed",
       data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: nothing },

@@ -3,6 +3,7 @@ import { Project } from "../../../app/project.js";
 import { trialOf } from "../../../core/harness/state.js";
 import { candidateManifest } from "../../../core/protocol/candidate.js";
 import { diffCandidates, diffText } from "../../../research/report/candidate-diff.js";
+import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, exitCodes } from "../command.js";
 
 /** What one candidate changed. */
@@ -25,7 +26,7 @@ export const command: CliCommand = {
         candidateManifest.parse(JSON.parse(new TextDecoder().decode(blob(trialOf(state, id).candidate.blob))));
       const trial = given ?? state.leader?.trial ?? "t0";
       const changes = diffCandidates(manifest(against), manifest(trial), blob);
-      terminal.say(changes.length === 0 ? `${trial} and ${against} hold the same files.` : diffText(changes));
+      terminal.say(changes.length === 0 ? `${trial} and ${against} hold the same files.` : printable(diffText(changes)));
       terminal.data({ run: name, trial, against, changes });
       return exitCodes.ok;
     } finally {

@@ -6,10 +6,15 @@ import { type CliCommand, type CommandInput, exitCodes, textOption } from "../co
 export const command: CliCommand = {
   describe(program) {
     program
-      .description("Turns a folder with one script into an environment, by asking or by flags. Writes environment.yaml and nothing else of yours.")
+      .description(
+        "Turns a folder with one script into an environment, by asking or by flags. Writes environment.yaml, and in a git repository a line of .gitignore.",
+      )
       .argument("[folder]", "the folder", ".")
       .option("--yes", "do not ask: take the flags, and what the folder suggests", false)
-      .option("--edit <glob>", "a file that researchers may edit; may be given again", (glob: string, before: string[] | undefined) => [...(before ?? []), glob])
+      .option("--edit <glob>", "a file that researchers may edit; may be given again", (glob: string, before: string[] | undefined) => [
+        ...(before ?? []),
+        glob,
+      ])
       .option("--run <command>", "shell command that runs the program")
       .option("--metric <name>", "the number that counts; the program prints `NAME: 0.123`, or `NAME=0.123`")
       .option("--direction <direction>", "maximize or minimize")
@@ -26,7 +31,9 @@ export const command: CliCommand = {
     const made = await initFolder(folder, answersOf(input), { ask: input.options.yes !== true, force: input.options.force === true });
     for (const file of made.wrote) input.terminal.say(`wrote ${file}`);
     for (const note of made.notes) input.terminal.say(note);
-    input.terminal.say("Next: `trialist check .`, then `trialist run . --researcher 'command:…'`.");
+    input.terminal.say(
+      "Next: `trialist check .`, then `trialist run . --researcher 'command:python3 propose.py'`, where the command writes its proposals; `trialist run --help` shows how.",
+    );
     input.terminal.data({ wrote: made.wrote, notes: made.notes, name: made.environment.environment.name });
     return exitCodes.ok;
   },
@@ -34,7 +41,8 @@ export const command: CliCommand = {
 
 function answersOf({ options }: CommandInput): Parameters<typeof initFolder>[1] {
   const direction = textOption(options, "direction");
-  if (direction !== undefined && direction !== "maximize" && direction !== "minimize") throw new RangeError(`--direction expects maximize or minimize, ${direction} was given`);
+  if (direction !== undefined && direction !== "maximize" && direction !== "minimize")
+    throw new RangeError(`--direction expects maximize or minimize, ${direction} was given`);
   const [run, metric, pattern, name] = ["run", "metric", "pattern", "name"].map((option) => textOption(options, option));
   return {
     ...(Array.isArray(options.edit) ? { edit: options.edit.map(String) } : {}),

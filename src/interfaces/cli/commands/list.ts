@@ -15,7 +15,7 @@ export const command: CliCommand = {
     const rows = names.map((name) => {
       const inspected = inspectRun(project, name);
       try {
-        const summary = summarize(inspected.state, Date.now());
+        const summary = summarize(inspected.state, Date.now(), { blob: (digest) => inspected.ledger.blob(digest) });
         const best = summary.best === null ? "no result yet" : `best ${summary.best.trial} ${Number(summary.best.value.toPrecision(6))}`;
         terminal.say(
           `${name.padEnd(24)} ${summary.state.padEnd(12)} ${best}${inspected.owner === null ? "" : `  (process ${inspected.owner.pid ?? "unknown"} works on it)`}`,
