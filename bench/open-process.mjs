@@ -39,7 +39,8 @@ const ways = {
 };
 
 const [way, runFolder, blobFolder] = process.argv.slice(2);
+const cpu = process.cpuUsage();
 const start = performance.now();
 const found = ways[way](runFolder, blobFolder);
-const elapsedMs = performance.now() - start;
+const elapsedMs = performance.now() - start; const used = process.cpuUsage(cpu); console.error((used.user + used.system) / 1000);
 process.stdout.write(JSON.stringify({ ...found, ms: elapsedMs, peakMiB: process.resourceUsage().maxRSS / 1024 }));

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { cpus } from "node:os";
 import { digestEnvironment } from "../adapters/environments/freeze.js";
@@ -83,13 +84,14 @@ function refuseOver(state: RunState, name: string): void {
 
 async function refuseChanged(folder: string, state: RunState, name: string): Promise<void> {
   const origin = await readOrigin(folder);
-  if (origin === null) return;
+  // A folder that went away changes nothing; one that is there and cannot be read as it was, does.
+  if (origin === null || !existsSync(origin.environmentFolder)) return;
   const loaded = await loadEnvironment(origin.environmentFolder).catch(() => null);
   const digest = loaded === null ? null : await digestEnvironment(loaded);
-  if (loaded === null || digest === configurationOf(state).environmentDigest) return;
+  if (digest === configurationOf(state).environmentDigest) return;
   throw new RefusedError({
     expected: `the environment that ${name} was started with`,
-    found: "other files",
+    found: loaded === null ? "files that are no environment any more" : "other files",
     where: origin.environmentFolder,
     todo: `Start a new run to measure under the changed environment, or \`trialist resume ${name} --frozen\` to go on with the frozen copy.`,
   });

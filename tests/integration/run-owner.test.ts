@@ -6,6 +6,7 @@ import { runKey } from "../../src/app/create-run.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { Project } from "../../src/app/project.js";
 import type { RunState } from "../../src/core/harness/state.js";
+import { LedgerSchemaError, LedgerUnavailableError } from "../../src/core/ports/ledger-errors.js";
 import { type Circumstances, commandLine, type Driven, drive, driven, type Ended } from "../support/drive.js";
 import { of } from "../support/events.js";
 import { Lab, numberPack, proposes, scoring, waiting } from "../support/lab.js";
@@ -74,9 +75,19 @@ function stateNow(): RunState | null {
   return inspected.state;
 }
 
+function whenReadable<T>(look: () => T): T | null {
+  try {
+    return look();
+  } catch (error) {
+    if (error instanceof LedgerSchemaError || error instanceof LedgerUnavailableError) return null;
+    throw error;
+  }
+}
+
 async function until(what: string, holds: (state: RunState) => boolean, patienceMs = 60_000): Promise<void> {
   for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(50)) {
-    const state = stateNow();
+    // A ledger that is just being made is none yet.
+    const state = whenReadable(stateNow);
     if (state !== null && holds(state)) return;
   }
   throw new Error(`the run did not come to where ${what}`);
@@ -253,6 +264,22 @@ describe("Ctrl-C", () => {
     expect(report).toMatchObject({ phase: "finished", verified: { ok: true } });
     expect(of(report.events, "attempt.started")).toHaveLength(3);
     expect(await lab.leftovers()).toEqual([]);
+  });
+
+  it("twice while a researcher thinks: its answer is found, not asked for again and not held against it", async () => {
+    lab.write(numberPack({ seed, words: [`sleep 8; ${proposes(scoring(300))}`], rule: "any" }));
+    const owner = trialist(...starts(1));
+    await until("a call is open", (state) => state.counters.call === 1);
+    await sleep(1500);
+    owner.child.kill("SIGINT");
+    await until("it is paused", (state) => state.phase === "paused");
+    owner.child.kill("SIGINT");
+    expect((await owner.ended).code).toBe(130);
+    expect(of((await reported([])).events, "call.answered")).toEqual([]);
+    const report = await reported([go]);
+    expect(report).toMatchObject({ phase: "finished", verified: { ok: true } });
+    expect(of(report.events, "call.failed")).toEqual([]);
+    expect(of(report.events, "call.answered").map(({ data }) => data.round)).toEqual([1]);
   });
 
   it("of a closed terminal: the run is saved and can be resumed", async () => {

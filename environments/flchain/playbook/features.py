@@ -1,5 +1,6 @@
 """Derived columns. A feature is written as one call, `ratio(kappa, lambda)`, so that a recipe stays readable."""
 
+import itertools
 import re
 
 #: Numeric columns by unit; adding or dividing makes most sense between columns of one unit.
@@ -56,6 +57,12 @@ def paired(operation, a, b):
     if operation != "ratio" and COLUMNS.index(a) > COLUMNS.index(b):
         a, b = b, a
     return f"{operation}({a}, {b})"
+
+
+def pairs_of(unit):
+    """Every sum, difference and ratio of two columns of one unit."""
+    pairs = itertools.combinations(UNITS[unit], 2)
+    return [f"{operation}({a}, {b})" for a, b in pairs for operation in ("sum", "difference", "ratio") if (operation, b) != ("ratio", "follow_up_years")]
 
 
 def wiser(generator, feature):

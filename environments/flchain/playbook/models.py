@@ -64,6 +64,8 @@ TITLES = {
 
 BOOSTERS = ("lightgbm", "xgboost", "hist_gradient")
 FORESTS = ("random_forest", "extra_trees")
+#: Families for which another seed changes nothing.
+SEEDLESS = ("logistic", "splines", "neighbours", "hist_gradient")
 #: Families that come with their own module, for repairs when it is not installed.
 MODULES = {"lightgbm": "lightgbm", "xgboost": "xgboost"}
 

@@ -5,8 +5,8 @@ kind of step it was. No move knows this data set's answer: every number is drawn
 """
 
 from dice import draw, some, step
-from features import draw_features
-from models import BOOSTERS, FORESTS, SPACES, TITLES
+from features import draw_features, pairs_of
+from models import BOOSTERS, FORESTS, SEEDLESS, SPACES, TITLES
 from recipe import CALIBRATIONS, COMBINATIONS, ENCODINGS, MISSING, copied, draw_model, settle
 
 
@@ -37,7 +37,8 @@ def swap_features(recipe, generator):
 def select_features(recipe, generator):
     """Cross-validation inside the program decides; what it decided is not known here, so candidates only add up."""
     known = recipe["features"] + recipe["candidates"]
-    fresh = [feature for feature in draw_features(generator, 6, 10) if feature not in known]
+    drawn = pairs_of(generator.choice(["years", "concentration"])) if generator.random() < 0.5 else draw_features(generator, 6, 10)
+    fresh = [feature for feature in drawn if feature not in known]
     if not fresh or len(recipe["candidates"]) > 8:
         return None
     recipe["candidates"] += fresh
@@ -117,7 +118,7 @@ def add_model(recipe, generator):
         return None
     kind = generator.choice(kinds)
     recipe["models"].append(draw_model(generator, kind))
-    recipe["combination"] = generator.choice(COMBINATIONS)
+    recipe["combination"] = generator.choice([*COMBINATIONS, "weights"])
     return f"add {TITLES[kind]} to the blend ({combined(recipe)}), whose errors should differ"
 
 
@@ -168,7 +169,7 @@ def calibrate(recipe, generator):
 
 
 def average_seeds(recipe, generator):
-    if recipe["seeds"] > 1:
+    if recipe["seeds"] > 1 or all(model["kind"] in SEEDLESS for model in recipe["models"]):
         return None
     recipe["seeds"] = generator.randint(2, 4)
     return f"average {recipe['seeds']} seeds, since log loss punishes a model's variance"

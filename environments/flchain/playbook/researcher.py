@@ -16,9 +16,12 @@ from render import render
 from repair import Failure, patch, repair
 
 #: How readily each kind of move comes to mind before anything was learnt. Not listed: 1.
-PRIOR = {"Add features": 3, "Select features": 5, "Add model": 4, "Learn slower": 2, "Adjust settings": 3, "Simplify": 2, "Tune": 2, "Average seeds": 2}
+PRIOR = {
+    "Select features": 5, "Add model": 4, "Add features": 3, "Adjust settings": 3, "Learn slower": 2, "Simplify": 2, "Tune": 2, "Average seeds": 2,
+    "Encode": 0.5, "Fill gaps": 0.5, "Drop features": 0.5, "Drop model": 0.5, "Replace model": 0.5, "Stop tuning": 0.5, "Calibrate forest": 0.5,
+}
 #: Families that are strong on tables are drafted more often.
-FAMILY_PRIOR = {**{kind: 1 for kind in SPACES}, **{kind: 3 for kind in BOOSTERS}, **{kind: 2 for kind in FORESTS}}
+FAMILY_PRIOR = {**{kind: 1 for kind in SPACES}, **{kind: 4 for kind in BOOSTERS}, **{kind: 2 for kind in FORESTS}}
 ATTEMPTS = 40
 #: Characters of a sentence that tell it from another one; a memory may shorten what it shows.
 COMPARED = 200
@@ -65,11 +68,14 @@ def several(recipe, weights, generator, count):
     """`count` moves one after the other; the sentence opens with the first one's kind."""
     sentences = []
     for _ in range(count):
-        made = make(pick(generator, weights), recipe, generator)
+        name = pick(generator, weights)
+        made = make(name, recipe, generator)
         if made is None:
             return None
         recipe, sentence = made
         sentences.append(sentence)
+        # The same kind twice may undo itself.
+        weights = {other: weight for other, weight in weights.items() if other != name}
     return recipe, " ".join(sentences)
 
 
@@ -116,6 +122,9 @@ def debug(view, question, generator):
     if repaired is None or question.get("violations"):
         return draft(view, question, generator)
     changed, sentence = repaired
+    besides = several(changed, weights_of_moves(view.get("memory", [])), generator, 1) if generator.random() < 0.4 else None
+    if besides is not None:
+        return render(besides[0], f"Repair: {sentence}. {besides[1]}"), f"Repair: {sentence}. {besides[1]}", None
     hypothesis = f"Repair: {sentence}; else as before: {describe(changed)}."
     return render(changed, hypothesis), hypothesis, None
 
