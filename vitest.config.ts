@@ -11,11 +11,11 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "unit", include: ["src/**/*.test.ts"], testTimeout: 10 * seconds, hookTimeout: 10 * seconds },
+        test: { name: "unit", include: ["src/**/*.test.ts"], testTimeout: 120 * seconds, hookTimeout: 60 * seconds },
       },
       {
         extends: true,
-        test: { name: "integration", include: ["tests/integration/**/*.test.ts"], testTimeout: 120 * seconds, hookTimeout: 60 * seconds },
+        test: { name: "integration", include: ["tests/integration/**/*.test.ts"], testTimeout: 300 * seconds, hookTimeout: 120 * seconds },
       },
       {
         extends: true,

@@ -9,7 +9,7 @@ import { initialState } from "../dist/core/harness/state.js";
 import { Run } from "../dist/research/runner/run.js";
 
 const ways = {
-  /** The owner's: the fold's checkpoint, the tail after it with all checks, and what is due now. */
+  /** The owner's: the fold's checkpoint, what came after it with all checks, and what is due now. */
   checkpoint(runFolder, blobFolder) {
     const ledger = openSqliteLedger(runFolder, { mode: "own", blobFolder });
     const run = Run.open(ledger, Date.now);
@@ -39,8 +39,7 @@ const ways = {
 };
 
 const [way, runFolder, blobFolder] = process.argv.slice(2);
-const cpu = process.cpuUsage();
 const start = performance.now();
 const found = ways[way](runFolder, blobFolder);
-const elapsedMs = performance.now() - start; const used = process.cpuUsage(cpu); console.error((used.user + used.system) / 1000);
+const elapsedMs = performance.now() - start;
 process.stdout.write(JSON.stringify({ ...found, ms: elapsedMs, peakMiB: process.resourceUsage().maxRSS / 1024 }));

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openSqliteLedger } from "../src/adapters/ledger/sqlite-ledger.js";
+import { foldVersion } from "../src/core/harness/evolve.js";
+import { Run } from "../src/research/runner/run.js";
 import { diskFolder } from "./ledger-events.js";
 import { type BenchResult, judged, median, ms } from "./result.js";
 import { simulateRun } from "./simulated-trials.js";
@@ -10,6 +12,7 @@ import { simulateRun } from "./simulated-trials.js";
 const trials = 10_000;
 const leastEvents = 100_000;
 const rounds = 7;
+const killedRounds = 3;
 const bars = { checkpoint: 0.5, memoryMiB: 300, replay: 6 };
 
 interface Opened {
@@ -21,8 +24,8 @@ interface Opened {
 
 /**
  * Opening a run of 10,000 trials, against a bare read and JSON.parse of its events. Each way in a fresh process of the
- * built package, one after the other in turns. The checkpoint is the one that the run's own rule left when it was
- * killed, so that a tail of events is read, checked and folded on top.
+ * built package, one after the other in turns. `open-checkpoint` is what an owner leaves that comes to its end: a checkpoint
+ * at the head. Beside it, in words, the same run as a kill left it, with the last checkpoint that the run's own rule made.
  */
 export async function runOpen(): Promise<BenchResult[]> {
   const folder = mkdtempSync(join(diskFolder(), "bench-run-"));
@@ -30,26 +33,36 @@ export async function runOpen(): Promise<BenchResult[]> {
   try {
     const ledger = openSqliteLedger(runFolder, { mode: "create", blobFolder });
     simulateRun(ledger, trials);
-    const { head } = ledger;
+    const behind = ledger.head - (ledger.loadCheckpoint(foldVersion)?.sequence ?? 0);
     ledger.close();
-    if (head < leastEvents) throw new Error(`the run has ${head} events, ${leastEvents} were wanted`);
-    const open = (way: string): Opened =>
-      JSON.parse(
-        execFileSync(process.execPath, [fileURLToPath(new URL("./open-process.mjs", import.meta.url)), way, runFolder, blobFolder], {
-          encoding: "utf8",
-        }),
-      ) as Opened;
+    const open = (way: string): Opened => {
+      const program = fileURLToPath(new URL("./open-process.mjs", import.meta.url));
+      return JSON.parse(execFileSync(process.execPath, [program, way, runFolder, blobFolder], { encoding: "utf8" })) as Opened;
+    };
+    const killed = Array.from({ length: killedRounds }, () => open("checkpoint"));
+    endWell(runFolder, blobFolder);
     const turns = Array.from({ length: rounds }, () => ({ bare: open("bare"), checkpoint: open("checkpoint"), replay: open("replay") }));
-    return rows(turns, head);
+    return rows(turns, `after a kill, ${behind} events behind: ${ms(median(killed.map((each) => each.ms)))}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function rows(turns: readonly { bare: Opened; checkpoint: Opened; replay: Opened }[], head: number): BenchResult[] {
+/** What an owner does last. */
+function endWell(runFolder: string, blobFolder: string): void {
+  const ledger = openSqliteLedger(runFolder, { mode: "own", blobFolder });
+  const run = Run.open(ledger, Date.now);
+  run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: null });
+  run.checkpoint();
+  ledger.close();
+}
+
+function rows(turns: readonly { bare: Opened; checkpoint: Opened; replay: Opened }[], killed: string): BenchResult[] {
+  const events = turns[0]?.bare.events ?? 0;
+  if (events < leastEvents) throw new Error(`the run has ${events} events, ${leastEvents} were wanted`);
   const time = (way: "bare" | "checkpoint" | "replay"): string => ms(median(turns.map((turn) => turn[way].ms)));
   const memory = (way: "checkpoint" | "replay"): number => Math.max(...turns.map((turn) => turn[way].peakMiB));
-  const note = `${trials} trials, ${head} events; ${rounds} processes each`;
+  const note = `${trials} trials, ${events} events; ${rounds} processes each`;
   return [
     judged(
       {
@@ -58,7 +71,7 @@ function rows(turns: readonly { bare: Opened; checkpoint: Opened; replay: Opened
         unit: "× bare read and JSON.parse",
         ours: time("checkpoint"),
         limit: time("bare"),
-        note,
+        note: `${note}; ${killed}`,
       },
       { atMost: bars.checkpoint },
     ),

@@ -48,7 +48,7 @@ function vitest(args) {
 /** unittest closes with "Ran 12 tests in 0.1s" and "OK (skipped=1)" or "FAILED (failures=1, errors=2)", on standard error. */
 function python() {
   console.log(`\npython3 -m unittest discover ${packTests}`);
-  const args = ["-m", "unittest", "discover", "--start-directory", packTests, "--top-level-directory", packTests];
+  const args = ["-m", "unittest", "discover", "--pattern", "*_test.py", "--start-directory", packTests, "--top-level-directory", packTests];
   const environment = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
   const ended = spawnSync(pythonForRuntimes(), args, {
     cwd: root,

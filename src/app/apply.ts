@@ -84,8 +84,8 @@ async function refuseForeignWork(
 
 async function refuseForeignFile(root: string, path: string, known: readonly string[]): Promise<void> {
   const target = join(root, path);
-  const parent = await realpath(dirname(target)).catch(() => null);
-  if (parent !== null && parent !== root && !parent.startsWith(root + sep))
+  const parent = await nearestExisting(dirname(target));
+  if (parent !== root && !parent.startsWith(root + sep))
     throw new RefusedError({ expected: "a path inside the folder", found: `${path}, which a link leads out of it`, where: root });
   const facts = await lstat(target).catch(() => null);
   if (facts === null) return;
@@ -99,13 +99,27 @@ async function refuseForeignFile(root: string, path: string, known: readonly str
   });
 }
 
+/** Where the nearest folder that exists really lies: what a new folder would be made in. */
+async function nearestExisting(folder: string): Promise<string> {
+  return realpath(folder).catch(() => nearestExisting(dirname(folder)));
+}
+
 /** Files among `paths` that git calls changed; none outside a repository. */
 async function uncommitted(folder: string, paths: readonly string[]): Promise<string[]> {
   if (paths.length === 0) return [];
   const status = await execa("git", ["-C", folder, "status", "--porcelain", "-z", "--untracked-files=no", "--", ...paths], {
     reject: false,
   });
-  if (status.failed) return [];
+  if (status.failed) {
+    // No git, or no repository: then the comparison with the baseline is what protects. Anything else is not known, so nothing is written.
+    if (status.code === "ENOENT" || status.stderr.includes("not a git repository")) return [];
+    throw new RefusedError({
+      expected: "git to say whether there is uncommitted work",
+      found: status.stderr.slice(0, 500),
+      where: folder,
+      todo: "Mend the repository, then apply again.",
+    });
+  }
   return status.stdout.split("\0").flatMap((line) => (line.length > 3 ? [line.slice(3)] : []));
 }
 

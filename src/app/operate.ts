@@ -1,5 +1,6 @@
 import { askOwner } from "../adapters/ledger/owner-socket.js";
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
+import { isRunning } from "../core/harness/due.js";
 import type { OperatorCommand } from "../core/protocol/commands.js";
 import { Run } from "../research/runner/run.js";
 import type { Project } from "./project.js";
@@ -23,6 +24,9 @@ export async function operate(project: Project, name: string, command: OperatorC
   const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
   try {
     const run = Run.open(ledger, Date.now);
+    // The time since the last owner's last sign of life is nobody's active time.
+    if (isRunning(run.state))
+      run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: ledger.lastHeartbeat()?.at ?? null });
     run.dispatch(command);
     return { by: "this process", phase: run.state.phase, version: run.state.version };
   } finally {

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { cpus } from "node:os";
+import { join } from "node:path";
 import { digestEnvironment } from "../adapters/environments/freeze.js";
 import { loadEnvironment } from "../adapters/environments/load.js";
 import type { Progress } from "../adapters/environments/runtime.js";
@@ -19,6 +20,7 @@ import { Runner } from "../research/runner/runner.js";
 import { readOrigin, runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
 import type { Project } from "./project.js";
+import { makeResearcherFolder } from "./researcher-folder.js";
 import { researchersOf } from "./researchers.js";
 
 /** A run that this process owns and drives. */
@@ -107,7 +109,12 @@ async function drive(folder: string, host: Host, run: Run, executor: Executor, p
   const slots = new Slots(Math.max(cpus().length, configuration.parallel));
   const runner = new Runner(run, {
     host: { prepared, executor, slots, sandbox: configuration.sandbox, giveToSandbox, hostEnvironment: host.variables, scratch },
-    researchers: researchersOf({ executor, prepared, configuration }),
+    researchers: researchersOf({
+      executor,
+      prepared,
+      configuration,
+      folder: await makeResearcherFolder(prepared, join(scratch, "researcher")),
+    }),
   });
   run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: run.ledger.lastHeartbeat()?.at ?? null });
   const server = await serveOwner(folder, (command) => {

@@ -10,6 +10,8 @@ interface Parts {
   readonly executor: Executor;
   readonly prepared: PreparedEnvironment;
   readonly configuration: RunConfiguration;
+  /** What command researchers see of the pack. */
+  readonly folder: string;
 }
 
 const customPrefix = "command:";
@@ -22,13 +24,13 @@ export function researchersOf(parts: Parts): Map<string, Researcher> {
 
 /** `command:LINE` runs that line in the frozen pack; any other name is one of the pack's playbooks. */
 function researcherNamed(name: string, parts: Parts): Researcher {
-  const { environment, packFolder, runtime } = parts.prepared;
+  const { environment, runtime } = parts.prepared;
   assertResearcher(name, environment.playbook);
   const command = name.startsWith(customPrefix) ? name.slice(customPrefix.length) : (environment.playbook[name] ?? "");
   return commandResearcher({
     name,
     command,
-    folder: packFolder,
+    folder: parts.folder,
     executor: parts.executor,
     sandbox: parts.configuration.sandbox,
     path: runtime.path,

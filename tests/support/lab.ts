@@ -60,7 +60,9 @@ export class Lab {
     return processesMentioning(mention);
   }
 
+  /** Ends what a failed test left running in this folder, then removes it. */
   remove(): void {
+    for (const { pid } of this.processes()) read(() => String(process.kill(pid, "SIGKILL")));
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -1,6 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import type { CapturedStreams, Executor, Found, StageExecution } from "../../core/ports/executor.js";
 import { type Connection, ConnectionLostError, connectExisting, connectOrStart } from "./connection.js";
+import { SupervisorError } from "./errors.js";
 import { endLeftovers } from "./leftovers.js";
 import type { WireOutput } from "./protocol.js";
 import { asFound, type End, type EndedOrGone, Records } from "./records.js";
@@ -33,6 +34,7 @@ class LocalExecutor implements Executor {
   private readonly records: Records;
   private readonly options: Required<LocalExecutorOptions>;
   private connection: Promise<Connection> | null = null;
+  private closed = false;
 
   constructor(options: LocalExecutorOptions) {
     const root = isAbsolute(options.root) ? options.root : resolve(options.root);
@@ -95,6 +97,7 @@ class LocalExecutor implements Executor {
   }
 
   async close(): Promise<void> {
+    this.closed = true;
     const connection = await this.connection?.catch(() => null);
     this.connection = null;
     connection?.close();
@@ -105,6 +108,8 @@ class LocalExecutor implements Executor {
    * execution is gone, and a look at the records tells which.
    */
   private async askRunning(request: { op: "wait" | "stop" | "output"; id: string }): Promise<unknown> {
+    // Whoever still waits would connect again, and keep our process alive until what runs has ended.
+    if (this.closed) throw closedError(request.id);
     try {
       const connection = await this.existing();
       // A living supervisor that cannot be reached is on its way out; looking again at once would only spin.
@@ -136,6 +141,15 @@ class LocalExecutor implements Executor {
     this.connection = connectOrStart(this.options);
     return this.connection;
   }
+}
+
+function closedError(id: string): SupervisorError {
+  return new SupervisorError({
+    where: id,
+    expected: "an open executor",
+    found: "one that was closed",
+    todo: "What runs goes on by itself; another executor on the same root finds it.",
+  });
 }
 
 function decoded([outHead, outTail, errHead, errTail]: WireOutput): CapturedStreams {

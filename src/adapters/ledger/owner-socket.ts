@@ -40,6 +40,8 @@ export interface OwnerServer {
 /** The owner refused or failed a command; `remoteName` is its error's name. */
 export class OwnerCommandError extends Error {
   override readonly name = "OwnerCommandError";
+  /** The owner refused, or this command is none: in both cases nothing was changed. */
+  readonly kind = "refused";
   constructor(
     readonly remoteName: string,
     message: string,

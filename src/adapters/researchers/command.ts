@@ -1,5 +1,5 @@
 import type { Executor, Mount } from "../../core/ports/executor.js";
-import { type Researcher, ResearcherFailedError, type RoleAnswer, type RoleRequest } from "../../core/ports/researcher.js";
+import { leaving, type Researcher, ResearcherFailedError, type RoleAnswer, type RoleRequest } from "../../core/ports/researcher.js";
 import type { Amount } from "../../core/protocol/budget.js";
 import { canonicalJson } from "../../core/protocol/canonical.js";
 import type { StageLimits, StageOutcome } from "../../core/protocol/outcome.js";
@@ -28,10 +28,14 @@ const maxAnswerBytes = 4 * 1024 * 1024;
 export function commandResearcher(options: CommandResearcherOptions): Researcher {
   return {
     name: options.name,
+    settled: ({ call, round }) => options.executor.forget(`${call}.${round}/`),
     async answer(request: RoleRequest, signal: AbortSignal): Promise<RoleAnswer> {
       const { executor } = options;
       const id = `${request.call}.${request.round}/answer-1`;
-      const stop = (): void => void executor.stop(id).catch(() => undefined);
+      const stop = (): void => {
+        // Left alone, it comes to its end, and the next owner finds its answer.
+        if (signal.reason !== leaving) void executor.stop(id).catch(() => undefined);
+      };
       signal.addEventListener("abort", stop, { once: true });
       try {
         // An answer that was on its way when the runner died is found, not asked for again.
@@ -40,7 +44,6 @@ export function commandResearcher(options: CommandResearcherOptions): Researcher
         if (found.state === "gone") throw new ResearcherFailedError("infrastructure", found.reason, used(0));
         const { stdout, stderr } = await executor.output(id);
         assertWell(options.name, found.outcome, text(stderr));
-        await executor.forget(`${request.call}.${request.round}/`);
         return { raw: Buffer.concat([stdout.head, stdout.tail]), usage: used(found.outcome.cpuMs) };
       } finally {
         signal.removeEventListener("abort", stop);

@@ -2,6 +2,7 @@ import picomatch from "picomatch";
 import type { CandidateManifest } from "../protocol/candidate.js";
 import type { Environment } from "../protocol/environment.js";
 import type { Violation } from "../protocol/events.js";
+import { trialId } from "../protocol/ids.js";
 
 /** A proposed change of files: new text, or null for a deletion. */
 export type Edits = ReadonlyMap<string, string | null>;
@@ -36,7 +37,9 @@ export function readProposal(output: unknown): Proposal | readonly Violation[] {
   return {
     hypothesis: String(plan.hypothesis).slice(0, maxHypothesis),
     expectedGain: typeof expected === "number" && Number.isFinite(expected) ? expected : null,
-    respondsTo: Array.isArray(plan.responds_to) ? plan.responds_to.filter((id): id is string => typeof id === "string").slice(0, 20) : [],
+    respondsTo: Array.isArray(plan.responds_to)
+      ? plan.responds_to.filter((id): id is string => typeof id === "string" && trialId.safeParse(id).success).slice(0, 20)
+      : [],
     commitment: {},
     edits: new Map(Object.entries(files) as [string, string | null][]),
   };
@@ -65,20 +68,32 @@ export function surfaceViolations(surface: Environment["surface"], edited: reado
   const bytes = manifest.files.reduce((total, file) => total + file.bytes, 0);
   if (bytes > surface.maxBytes)
     problems.push(violation("too_large", `the editable files hold ${bytes} bytes, at most ${surface.maxBytes} are allowed`, null));
+  const paths = new Set(manifest.files.map((file) => file.path));
+  for (const path of paths) {
+    const parent = parentsOf(path).find((each) => paths.has(each));
+    if (parent !== undefined) problems.push(violation("path_conflict", `${parent} is a file and cannot be a folder too`, path));
+  }
   if (manifest.files.length === 0) problems.push(violation("empty", "a candidate needs at least one file", null));
   return problems;
 }
+
+function parentsOf(path: string): string[] {
+  const parts = path.split("/");
+  return parts.slice(1).map((_part, index) => parts.slice(0, index + 1).join("/"));
+}
+
+const encoder = new TextEncoder();
 
 /** Whether a path stays inside the surface, whatever it is joined to. */
 export function isPlainPath(path: string): boolean {
   if (path === "" || path.length > 1000 || path.startsWith("/") || path.includes("\\")) return false;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   if (/[\u0000-\u001f\u007f]/.test(path)) return false;
-  return path.split("/").every((part) => part !== "" && part !== "." && part !== ".." && part.length <= 255);
+  return path.split("/").every((part) => part !== "" && part !== "." && part !== ".." && encoder.encode(part).byteLength <= 255);
 }
 
 export function violation(code: string, message: string, path: string | null): Violation {
-  return { code, message, path: path === null ? null : path.slice(0, 1000) };
+  return { code, message: message.slice(0, 2000), path: path === null ? null : path.slice(0, 1000) };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

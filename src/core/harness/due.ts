@@ -72,6 +72,8 @@ function dueVerdicts(state: RunState): string[] {
 
 function hasRoom(state: RunState): boolean {
   if (state.phase !== "searching") return false;
-  const open = state.openTrials.length + Object.keys(state.calls).length;
+  // A re-measurement of the baseline is no open trial; it counts all the same, or a serial run would not be serial.
+  const remeasured = Object.values(state.measurements).filter((measurement) => measurement.reason === "remeasurement").length;
+  const open = state.openTrials.length + Object.keys(state.calls).length + remeasured;
   return open < configurationOf(state).parallel;
 }

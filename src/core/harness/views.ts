@@ -21,8 +21,8 @@ export interface ProposalView {
     readonly status: TrialStatus;
     readonly stage: string;
     readonly reason: string;
-    readonly stdout: BlobReference;
-    readonly stderr: BlobReference;
+    /** Of a candidate's own stage alone: what an evaluator printed may come from the labels. */
+    readonly output: { readonly stdout: BlobReference; readonly stderr: BlobReference } | null;
   } | null;
   /** Valid trials: the best and the newest, oldest first. */
   readonly memory: readonly { readonly trial: string; readonly hypothesis: string; readonly status: TrialStatus; readonly value: number }[];
@@ -46,7 +46,7 @@ export function proposalView(state: RunState, role: string, base: string, now: n
       hypothesis: trial.hypothesis,
       candidate: trial.candidate,
     },
-    failure: failureOf(trial),
+    failure: failureOf(state, trial),
     memory: remembered
       .sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1)))
       .flatMap((each) => {
@@ -61,9 +61,11 @@ export function proposalView(state: RunState, role: string, base: string, now: n
   };
 }
 
-function failureOf(trial: Trial): ProposalView["failure"] {
+function failureOf(state: RunState, trial: Trial): ProposalView["failure"] {
   if (trial.failure === null || trial.status === null) return null;
-  return { status: trial.status, reason: trial.reason, ...trial.failure };
+  const { stage, stdout, stderr } = trial.failure;
+  const own = configurationOf(state).environment.stages.find((each) => each.name === stage)?.trust === "candidate";
+  return { status: trial.status, stage, reason: trial.reason, output: own ? { stdout, stderr } : null };
 }
 
 /** Views by name; a new role's view is one function and one line here. */

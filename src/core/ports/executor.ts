@@ -74,6 +74,6 @@ export interface Executor {
   stop(id: string): Promise<void>;
   /** Removes what the executor keeps about ended executions whose id starts with `prefix`. */
   forget(prefix: string): Promise<void>;
-  /** Lets go without stopping anything that runs; a supervisor with nothing left to do ends by itself. */
+  /** Lets go without stopping anything that runs, and rejects who still waits; a supervisor with nothing left to do ends by itself. */
   close(): Promise<void>;
 }

@@ -34,9 +34,18 @@ export class ResearcherFailedError extends Error {
   }
 }
 
+/** Reason of an abort: the runner leaves, its run goes on later. */
+export const leaving = "leaving";
+
 /** Whoever answers role calls: a command, a language model, a coding agent, a recording. */
 export interface Researcher {
   readonly name: string;
-  /** @throws ResearcherFailedError when no answer came */
+  /**
+   * `signal`: nobody waits for the answer any more. With `leaving` for a reason the run goes on in another process, which
+   * asks the same again: what goes on by itself may then be found.
+   * @throws ResearcherFailedError when no answer came
+   */
   answer(request: RoleRequest, signal: AbortSignal): Promise<RoleAnswer>;
+  /** The answer, or its failure, is on record: what was kept to find it after a crash may go. */
+  settled?(request: Pick<RoleRequest, "call" | "round">): Promise<void>;
 }

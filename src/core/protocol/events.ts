@@ -259,6 +259,20 @@ export function isEventType(type: string): type is EventType {
 }
 
 /**
+ * Refuses an event that no reader would accept, before it is folded or written.
+ * @throws UnknownRecordError
+ */
+export function assertShape(event: RunEvent): void {
+  const parsed = eventSchemas[event.type].safeParse(event.data);
+  if (!parsed.success)
+    throw new UnknownRecordError({
+      expected: `the shape of ${event.type}`,
+      found: z.prettifyError(parsed.error),
+      where: "an event about to be recorded",
+    });
+}
+
+/**
  * A stored event as this build knows it: upcast to the current version and checked.
  * @throws UnknownRecordError for an unknown type, a newer version or another shape
  */

@@ -61,3 +61,5 @@ async function fail(error: unknown): Promise<number> {
 }
 
 process.exitCode = await main(process.argv.slice(2)).catch(fail);
+// After a run was left at once, an answer that is still on its way must not keep the process.
+setTimeout(() => process.exit(), 1000).unref();

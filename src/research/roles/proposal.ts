@@ -38,7 +38,14 @@ export function proposalDocument(view: ProposalView, environment: Environment, b
       files: filesOf(base.candidate.blob, blobs),
     },
     failure:
-      failure === null ? null : { status: failure.status, stage: failure.stage, reason: failure.reason, output: shown(failure, blobs) },
+      failure === null
+        ? null
+        : {
+            status: failure.status,
+            stage: failure.stage,
+            reason: failure.reason,
+            output: failure.output === null ? "" : shown(failure.output, blobs),
+          },
     memory: view.memory,
     best: view.best,
     trialsLeft: view.trialsLeft,
@@ -46,8 +53,8 @@ export function proposalDocument(view: ProposalView, environment: Environment, b
   };
 }
 
-function shown(failure: { readonly stdout: BlobReference; readonly stderr: BlobReference }, blobs: Blobs): string {
-  const text = [failure.stdout, failure.stderr].map((part) => decoder.decode(blobs.blob(part.blob))).join("\n");
+function shown(output: { readonly stdout: BlobReference; readonly stderr: BlobReference }, blobs: Blobs): string {
+  const text = [output.stdout, output.stderr].map((part) => decoder.decode(blobs.blob(part.blob))).join("\n");
   return text.length <= shownOutput.whole ? text : `${text.slice(0, shownOutput.each)}\n[…]\n${text.slice(-shownOutput.each)}`;
 }
 

@@ -3,7 +3,7 @@ import { evolve, foldVersion, replay } from "../../core/harness/evolve.js";
 import { initialState, type RunState } from "../../core/harness/state.js";
 import type { Ledger } from "../../core/ports/ledger.js";
 import type { Command } from "../../core/protocol/commands.js";
-import { currentVersion, type RunEvent, type StoredRunEvent } from "../../core/protocol/events.js";
+import { assertShape, currentVersion, type RunEvent, type StoredRunEvent } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 
 /** Now, in milliseconds since 1970. */
@@ -69,6 +69,7 @@ export class Run {
     const at = this.pending?.at ?? this.clock();
     const decision = decide(this.state, { ...command, at } as Command);
     if (decision.events.length === 0) return;
+    decision.events.forEach(assertShape);
     for (const { digest, bytes } of decision.blobs) {
       if (this.ledger.putBlob(bytes) !== digest) throw new RangeError(`a decision names the blob ${digest} and brings another`);
     }

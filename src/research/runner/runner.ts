@@ -3,8 +3,7 @@ import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
 import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { configurationOf, trialOf } from "../../core/harness/state.js";
 import type { ProposalView } from "../../core/harness/views.js";
-import type { Researcher } from "../../core/ports/researcher.js";
-import { ResearcherFailedError } from "../../core/ports/researcher.js";
+import { leaving, type Researcher, ResearcherFailedError } from "../../core/ports/researcher.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import type { RecordSet } from "../../core/protocol/measurement.js";
 import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
@@ -95,7 +94,7 @@ export class Runner {
   /** Lets go of everything at once: calls are aborted, attempts go on by themselves and are adopted by `resume`. */
   leave(): void {
     this.leaving = true;
-    for (const { abort } of this.inFlight.values()) abort.abort();
+    for (const { abort } of this.inFlight.values()) abort.abort(leaving);
     this.wake();
   }
 
@@ -230,8 +229,9 @@ export class Runner {
     const view = JSON.parse(decoder.decode(run.ledger.blob(call.view.blob))) as ProposalView;
     const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
     const document = proposalDocument(view, configurationOf(run.state).environment, blobs);
+    const researcher = this.researcherNamed(call.researcher);
     try {
-      const answer = await this.researcherNamed(call.researcher).answer(
+      const answer = await researcher.answer(
         { call: id, round, role: call.role, seed: call.seed, violations: call.violations, view: document },
         signal,
       );
@@ -243,11 +243,20 @@ export class Runner {
         answer: readAnswer(answer.raw, trialOf(run.state, call.base).candidate.blob, blobs),
         usage: answer.usage,
       });
+      await this.settleCall(researcher, id, round);
     } catch (error) {
       if (!(error instanceof ResearcherFailedError)) throw error;
       if (this.leaving || run.state.calls[id] === undefined) return;
       this.take({ type: "fail_call", call: id, kind: error.kind, message: error.message, usage: error.usage });
+      await this.settleCall(researcher, id, round);
     }
+  }
+
+  /** Lets a researcher drop what it kept for a crash, once its answer can no longer be lost. */
+  private async settleCall(researcher: Researcher, call: string, round: number): Promise<void> {
+    if (researcher.settled === undefined) return;
+    this.run.commit();
+    await researcher.settled({ call, round });
   }
 
   private researcherNamed(name: string): Researcher {

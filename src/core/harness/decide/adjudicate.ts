@@ -53,7 +53,11 @@ function endFailed(state: RunState, trial: Trial, status: TrialStatus): ReturnTy
   return only(ended, {
     type: "run.cancelled",
     data: {
-      reason: `calibration failed: the baseline ended ${status}${trial.stage === null ? "" : ` in stage ${trial.stage}`}: ${trial.reason}`,
+      reason:
+        `calibration failed: the baseline ended ${status}${trial.stage === null ? "" : ` in stage ${trial.stage}`}: ${trial.reason}`.slice(
+          0,
+          4000,
+        ),
     },
   });
 }

@@ -78,7 +78,7 @@ function evaluatorFailed(run: string, measurement: OpenMeasurement, result: { st
     {
       type: "run.suspended",
       data: {
-        reason: `the evaluator failed twice on ${measurement.subject} (${measurement.id}): ${result.reason}`,
+        reason: `the evaluator failed twice on ${measurement.subject} (${measurement.id}): ${result.reason}`.slice(0, 4000),
         todo: `This is not the candidate's fault. Look at the output of stage ${result.stage} with \`trialist show ${run} ${measurement.trial}\`, mend the machine, then \`trialist resume ${run}\`; a changed evaluator needs a new run.`,
       },
     },
@@ -94,7 +94,7 @@ function interrupted(state: RunState, measurement: OpenMeasurement, reason: stri
       {
         type: "run.suspended",
         data: {
-          reason: `${measurement.attempts} attempts of ${measurement.id} were interrupted; the last: ${reason}`,
+          reason: `${measurement.attempts} attempts of ${measurement.id} were interrupted; the last: ${reason}`.slice(0, 4000),
           todo: `\`trialist doctor\` says what the machine lacks; then \`trialist resume ${configuration.run}\`.`,
         },
       },

@@ -1,4 +1,4 @@
-import { nothing } from "../../protocol/budget.js";
+import type { Amount } from "../../protocol/budget.js";
 import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
 import type { BlobReference } from "../../protocol/ids.js";
@@ -175,7 +175,7 @@ export function finishing(state: RunState, reason: string, drain: boolean, ended
     if (call.id === endedCall) continue;
     events.push({
       type: "call.failed",
-      data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: nothing },
+      data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: unknownUsage(call.reservation) },
     });
   }
   if (!drain) events.push(...cancelTrials(state, reason));
@@ -186,7 +186,7 @@ function cancelOpen(state: RunState, reason: string): RunEvent[] {
   const calls = Object.values(state.calls).map(
     (call): RunEvent => ({
       type: "call.failed",
-      data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: nothing },
+      data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: unknownUsage(call.reservation) },
     }),
   );
   const sessions = Object.values(state.sessions).map(
@@ -227,4 +227,9 @@ function refuseOver(state: RunState): void {
 
 function acted(action: string, reason: string, subject: string | null = null): RunEvent {
   return { type: "operator.acted", data: { action, reason, subject } };
+}
+
+/** What was asked and never answered is billed at its reservation: it may have been used. No trial came of it. */
+function unknownUsage(reservation: Amount): Amount {
+  return { ...reservation, trials: 0 };
 }

@@ -1,6 +1,8 @@
 import type { RunState } from "../state.js";
 import type { EventHandlers } from "./handlers.js";
 
+const runningPhases: ReadonlySet<RunState["phase"]> = new Set(["calibrating", "searching", "finishing"]);
+
 /** Phases of the run and its active time. */
 export const runHandlers = {
   "run.started": (state, data) => {
@@ -12,7 +14,7 @@ export const runHandlers = {
     // The span before ended at its last sign of life: an owner that died says nothing more.
     if (state.spanStartedAt !== null) closeSpan(state, Math.max(data.previousEndedAt ?? state.lastAt, state.lastAt));
     state.epoch = data.epoch;
-    if (state.phase !== "paused" && state.phase !== "suspended") state.spanStartedAt = event.at;
+    if (runningPhases.has(state.phase)) state.spanStartedAt = event.at;
   },
   "run.calibrated": (state, data) => {
     state.noise = data.noise;

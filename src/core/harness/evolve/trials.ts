@@ -73,6 +73,7 @@ export const trialHandlers = {
     state.keeps = state.keeps.filter((id) => id !== data.trial);
     state.recentValid = state.recentValid.filter((id) => id !== data.trial);
     state.topValid = state.topValid.filter((id) => id !== data.trial);
+    rederiveAny(state);
   },
   "leader.changed": (state, data) => {
     state.leader = { trial: data.trial, values: data.estimate };
@@ -230,6 +231,9 @@ function endTrial(state: RunState, data: EventData<"trial.ended">): void {
   state.statuses[data.status] = (state.statuses[data.status] ?? 0) + 1;
   state.searchTrialsEnded += 1;
   if (statusClasses[data.status] === "valid") rememberValid(state, trial);
+  // Nothing was learnt about this content: it may be proposed again.
+  if (statusClasses[data.status] === "excluded" && state.candidates[trial.candidate.blob] === trial.id)
+    delete state.candidates[trial.candidate.blob];
   if (!data.keptUnderAny || trial.values === null) return;
   state.keptUnderAny += 1;
   const best = state.bestUnderAny;
@@ -248,4 +252,24 @@ function rememberValid(state: RunState, trial: Trial): void {
   const place = state.topValid.findIndex(better);
   state.topValid.splice(place === -1 ? state.topValid.length : place, 0, trial.id);
   if (state.topValid.length > remembered) state.topValid.pop();
+}
+
+/** What rule `any` would have kept, had the retracted trials never been: the one fold whose cost grows with the run. */
+function rederiveAny(state: RunState): void {
+  const { environment } = configurationOf(state);
+  const baseline = trialOf(state, "t0");
+  let best = { trial: "t0", values: baseline.estimate ?? baseline.values ?? {} };
+  state.keptUnderAny = 0;
+  for (const trial of Object.values(state.trials)) {
+    const valid =
+      trial.kind === "search" &&
+      trial.status !== null &&
+      trial.phase === "ended" &&
+      statusClasses[trial.status] === "valid" &&
+      !trial.retracted;
+    if (!valid || trial.values === null || compareValues(environment, trial.values, best.values) <= 0) continue;
+    best = { trial: trial.id, values: trial.values };
+    state.keptUnderAny += 1;
+  }
+  state.bestUnderAny = best;
 }

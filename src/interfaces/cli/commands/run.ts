@@ -67,7 +67,7 @@ function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
     budget: budgetOf(options),
     promotion: promotionOf(options),
     seed: numberOption(options, "seed") ?? 1,
-    parallel: Math.max(1, numberOption(options, "parallel") ?? 1),
+    parallel: numberOption(options, "parallel") ?? 1,
     sandbox,
   };
 }
