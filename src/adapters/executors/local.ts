@@ -43,6 +43,8 @@ class LocalExecutor implements Executor {
   }
 
   async start(execution: StageExecution): Promise<void> {
+    // Work after a close opens the executor anew.
+    this.closed = false;
     this.records.folder(execution.id);
     assertValidExecution(execution);
     // A supervisor that is just ending may take the request with it; nothing was started then, or it can be found.
