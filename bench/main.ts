@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { cpus, loadavg, release, totalmem } from "node:os";
+import { cpus, getPriority, loadavg, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { harnessTrial } from "./harness-trial.js";
@@ -104,7 +104,7 @@ at the head of each file in this folder.
 - Command: \`npm run bench -- ${process.argv.slice(2).join(" ")}\`
 - Date: ${new Date().toISOString().slice(0, 10)}
 - Machine: ${processors.length} × ${processors[0]?.model.trim() ?? "unknown"}, ${(totalmem() / 2 ** 30).toFixed(1)} GiB, Linux ${release()}, Node.js ${process.versions.node}
-- Load average at the end: ${loadavg()
+- Priority (nice) ${getPriority()}, load average at the end: ${loadavg()
     .map((load) => load.toFixed(1))
     .join(", ")}
 

@@ -61,13 +61,14 @@ function rows(turns: readonly { bare: Opened; checkpoint: Opened; replay: Opened
   const events = turns[0]?.bare.events ?? 0;
   if (events < leastEvents) throw new Error(`the run has ${events} events, ${leastEvents} were wanted`);
   const time = (way: "bare" | "checkpoint" | "replay"): string => ms(median(turns.map((turn) => turn[way].ms)));
+  const multiple = (way: "checkpoint" | "replay"): number => median(turns.map((turn) => turn[way].ms / turn.bare.ms));
   const memory = (way: "checkpoint" | "replay"): number => Math.max(...turns.map((turn) => turn[way].peakMiB));
-  const note = `${trials} trials, ${events} events; ${rounds} processes each`;
+  const note = `${trials} trials, ${events} events; medians of ${rounds} processes each, in turns`;
   return [
     judged(
       {
         name: "open-checkpoint",
-        value: median(turns.map((turn) => turn.checkpoint.ms / turn.bare.ms)),
+        value: multiple("checkpoint"),
         unit: "× bare read and JSON.parse",
         ours: time("checkpoint"),
         limit: time("bare"),
@@ -89,7 +90,7 @@ function rows(turns: readonly { bare: Opened; checkpoint: Opened; replay: Opened
     judged(
       {
         name: "open-replay",
-        value: median(turns.map((turn) => turn.replay.ms / turn.bare.ms)),
+        value: multiple("replay"),
         unit: "× bare read and JSON.parse",
         ours: time("replay"),
         limit: time("bare"),

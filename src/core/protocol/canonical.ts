@@ -33,6 +33,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 function canonicalArray(value: readonly unknown[]): string {
+  // Long lists of numbers are common, and have one form only.
+  if (value.every(Number.isFinite)) return JSON.stringify(value);
   let text = "[";
   for (let index = 0; index < value.length; index++) {
     if (index > 0) text += ",";
