@@ -34,7 +34,7 @@ export async function applyCandidate(inspected: InspectedRun, trial: string | nu
     (file) => !baseline.files.some((each) => each.path === file.path && each.digest === file.digest && each.executable === file.executable),
   );
   await refuseForeignWork(folder, [...changed.map((file) => file.path), ...removed], baseline, candidate);
-  for (const file of changed) await place(join(folder, file.path), ledger.blob(file.digest), file.executable);
+  await placeAll(changed.map((file) => ({ path: join(folder, file.path), bytes: ledger.blob(file.digest), executable: file.executable })));
   for (const path of removed) await rm(join(folder, path), { force: true });
   return { trial: id, folder, written: changed.map((file) => file.path), removed };
 }
@@ -66,7 +66,9 @@ async function refuseForeignWork(
       where: folder,
       todo: "Name another one with --to.",
     });
-  for (const path of paths) {
+  // What the candidate leaves as it was counts too: beside something else it is not what was measured.
+  const all = new Set([...paths, ...baseline.files.map((file) => file.path)]);
+  for (const path of all) {
     const known = [baseline, candidate].flatMap((manifest) =>
       manifest.files.filter((file) => file.path === path).map((file) => file.digest),
     );
@@ -123,10 +125,34 @@ async function uncommitted(folder: string, paths: readonly string[]): Promise<st
   return status.stdout.split("\0").flatMap((line) => (line.length > 3 ? [line.slice(3)] : []));
 }
 
-async function place(path: string, bytes: Uint8Array, executable: boolean): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
-  const temporary = `${path}.trialist-${process.pid}`;
-  await writeFile(temporary, bytes);
-  await chmod(temporary, executable ? 0o755 : 0o644);
-  await rename(temporary, path);
+interface Placed {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  readonly executable: boolean;
+}
+
+/** Everything is written beside its place first: where one file cannot be, none is changed. */
+async function placeAll(files: readonly Placed[]): Promise<void> {
+  const temporaryOf = ({ path }: Placed): string => `${path}.trialist-${process.pid}`;
+  const made: string[] = [];
+  try {
+    for (const file of files) {
+      const first = await mkdir(dirname(file.path), { recursive: true });
+      if (first !== undefined) made.push(first);
+      made.push(temporaryOf(file));
+      await writeFile(temporaryOf(file), file.bytes);
+      await chmod(temporaryOf(file), file.executable ? 0o755 : 0o644);
+    }
+  } catch (error) {
+    for (const path of made) await rm(path, { recursive: true, force: true });
+    throw new RefusedError(
+      {
+        expected: "a place for every file of the candidate",
+        found: error instanceof Error ? error.message : String(error),
+        todo: "Make room for it, then apply again; nothing was changed.",
+      },
+      { cause: error },
+    );
+  }
+  for (const file of files) await rename(temporaryOf(file), file.path);
 }

@@ -43,6 +43,12 @@ export function wholeNumber(name: string): (text: string) => number {
   };
 }
 
+/** A reason that is recorded. @throws RangeError when it says nothing */
+export function reasonOption(text: string): string {
+  if (text.trim() === "") throw new RangeError("--reason expects a few words, which are recorded; nothing was given");
+  return text;
+}
+
 /** An option's text, or undefined. */
 export function textOption(options: CommandInput["options"], name: string): string | undefined {
   const value = options[name];

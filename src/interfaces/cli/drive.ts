@@ -11,7 +11,7 @@ import type { Terminal } from "./terminal.js";
 export async function driveRun(owned: OwnedRun, name: string, terminal: Terminal): Promise<number> {
   const { run, runner } = owned;
   const stopListening = run.onEvent((event) => {
-    if (event.type === "trial.ended") terminal.note(trialLine(run.state, event.data.trial, terminal.paint));
+    if (event.type === "trial.ended") terminal.note(trialLine(run.state, event.data.trial, terminal.notePaint));
     if (event.type === "run.calibrated" || event.type === "drift.noticed") terminal.note(noticeOf(event));
     terminal.live(liveLine(run.state, Date.now()));
   });

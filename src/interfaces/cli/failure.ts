@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { printable } from "../../research/report/hostile-text.js";
 import { exitCodes } from "./command.js";
 
 interface Described {
@@ -26,7 +27,8 @@ export function describeFailure(error: unknown): Described {
   const causes = causesOf(failure).map((cause) => `\n  because: ${cause}`);
   const trailer = known === undefined ? `\n${failure.stack ?? ""}\nThis is a defect of trialist; the run's records are whole.` : "";
   return {
-    text: `trialist: ${failure.message}${causes.join("")}${trailer}`,
+    // Names and words of an environment's files are in it, which a stranger may have written.
+    text: printable(`trialist: ${failure.message}${causes.join("")}${trailer}`),
     document: { name: failure.name, message: failure.message, exitCode },
     exitCode,
   };

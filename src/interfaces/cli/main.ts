@@ -21,7 +21,8 @@ async function main(argv: readonly string[]): Promise<number> {
     .version(await version())
     .exitOverride()
     .addHelpText("after", footer);
-  const asked = argv.find((word) => !word.startsWith("-"));
+  const [first, second] = argv.filter((word) => !word.startsWith("-"));
+  const asked = first === "help" ? second : first;
   let code: number = exitCodes.ok;
   for (const entry of commands) {
     const command = program.command(entry.name).description(entry.summary);
@@ -53,9 +54,9 @@ async function version(): Promise<string> {
 
 async function fail(error: unknown): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.refused;
-  const { describeFailure } = await import("./failure.js");
+  const [{ describeFailure }, { jsonDocument }] = await Promise.all([import("./failure.js"), import("./terminal.js")]);
   const described = describeFailure(error);
-  if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify({ error: described.document }, null, 2)}\n`);
+  if (process.argv.includes("--json")) process.stdout.write(jsonDocument({ error: described.document }));
   process.stderr.write(`${described.text}\n`);
   return described.exitCode;
 }

@@ -1,10 +1,20 @@
 import { createColors } from "picocolors";
 
+interface Paint {
+  bold(text: string): string;
+  dim(text: string): string;
+  good(text: string): string;
+  bad(text: string): string;
+}
+
 /** Where a command prints: text for people, one JSON document for machines; never both on standard output. */
 export interface Terminal {
   readonly json: boolean;
   readonly isInteractive: boolean;
-  readonly paint: { bold(text: string): string; dim(text: string): string; good(text: string): string; bad(text: string): string };
+  /** For what is said. */
+  readonly paint: Paint;
+  /** For notes: standard error may be a file while standard output is a terminal, and the other way round. */
+  readonly notePaint: Paint;
   /** For people, on standard output; silent with `--json`. */
   say(text: string): void;
   /** For people, on standard error: progress, warnings. */
@@ -17,7 +27,6 @@ export interface Terminal {
 
 export function openTerminal(json: boolean): Terminal {
   const isInteractive = process.stderr.isTTY === true && process.env.CI === undefined;
-  const colors = createColors(process.stdout.isTTY === true && process.env.NO_COLOR === undefined && !json);
   let liveShown = false;
   const clear = (): void => {
     if (liveShown) process.stderr.write("\r\u001b[2K");
@@ -26,7 +35,8 @@ export function openTerminal(json: boolean): Terminal {
   return {
     json,
     isInteractive,
-    paint: { bold: colors.bold, dim: colors.dim, good: colors.green, bad: colors.red },
+    paint: paintFor(process.stdout.isTTY === true && !json),
+    notePaint: paintFor(process.stderr.isTTY === true),
     say(text) {
       if (json) return;
       clear();
@@ -37,7 +47,7 @@ export function openTerminal(json: boolean): Terminal {
       process.stderr.write(`${text}\n`);
     },
     data(value) {
-      if (json) process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+      if (json) process.stdout.write(jsonDocument(value));
     },
     live(text) {
       if (!isInteractive || json) return;
@@ -46,4 +56,19 @@ export function openTerminal(json: boolean): Terminal {
       liveShown = true;
     },
   };
+}
+
+function paintFor(isTerminal: boolean): Paint {
+  const { bold, dim, green, red } = createColors(isTerminal && process.env.NO_COLOR === undefined);
+  return { bold, dim, good: green, bad: red };
+}
+
+/** What JSON lets stand although a terminal acts on it: C1 controls, and marks that reorder or hide text. */
+const actedOn = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** One JSON document that does nothing to a terminal. */
+export function jsonDocument(value: unknown): string {
+  const escaped = (found: string): string =>
+    [...Array(found.length).keys()].map((at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
+  return `${JSON.stringify(value, null, 2).replace(actedOn, escaped)}\n`;
 }

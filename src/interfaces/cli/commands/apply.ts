@@ -1,6 +1,8 @@
+import { resolve } from "node:path";
 import { applyCandidate } from "../../../app/apply.js";
 import { inspectRun } from "../../../app/inspect.js";
 import { Project } from "../../../app/project.js";
+import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, exitCodes, textOption } from "../command.js";
 
 /** Puts a candidate into the working tree. */
@@ -17,12 +19,15 @@ export const command: CliCommand = {
     const [name = "", trial] = args;
     const inspected = inspectRun(new Project(folder), name);
     try {
-      const applied = await applyCandidate(inspected, trial ?? null, textOption(options, "to") ?? null);
+      const to = textOption(options, "to");
+      const applied = await applyCandidate(inspected, trial ?? null, to === undefined ? null : resolve(folder, to));
       const changes = applied.written.length + applied.removed.length;
       terminal.say(
         changes === 0
           ? `${applied.trial} is the baseline: nothing to change.`
-          : `${applied.trial} is in ${applied.folder}: ${[...applied.written, ...applied.removed.map((path) => `${path} (removed)`)].join(", ")}`,
+          : printable(
+              `${applied.trial} is in ${applied.folder}: ${[...applied.written, ...applied.removed.map((path) => `${path} (removed)`)].join(", ")}`,
+            ),
       );
       terminal.data({ run: name, ...applied });
       return exitCodes.ok;

@@ -1,5 +1,7 @@
+import { resolve } from "node:path";
 import { checkEnvironment } from "../../../app/check-environment.js";
 import { openHost } from "../../../app/environments.js";
+import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, exitCodes } from "../command.js";
 
 /** Validates an environment and proves its walls. */
@@ -10,8 +12,8 @@ export const command: CliCommand = {
       .argument("[environment]", "folder with an environment.yaml", ".")
       .addHelpText("after", "\nExample:\n  trialist check environments/flchain");
   },
-  async run({ args, terminal }) {
-    const checked = await checkEnvironment(await openHost(), args[0] ?? ".", (line) => terminal.note(line));
+  async run({ args, folder, terminal }) {
+    const checked = await checkEnvironment(await openHost(), resolve(folder, args[0] ?? "."), (line) => terminal.note(printable(line)));
     terminal.say(`${checked.name}: valid; stages ${checked.stages.join(", ")}`);
     terminal.say(`digest ${checked.digest}`);
     for (const proof of checked.proofs)

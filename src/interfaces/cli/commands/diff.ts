@@ -1,7 +1,7 @@
 import { inspectRun } from "../../../app/inspect.js";
 import { Project } from "../../../app/project.js";
-import { trialOf } from "../../../core/harness/state.js";
-import { candidateManifest } from "../../../core/protocol/candidate.js";
+import { type CandidateManifest, candidateManifest } from "../../../core/protocol/candidate.js";
+import { RefusedError } from "../../../core/protocol/errors.js";
 import { diffCandidates, diffText } from "../../../research/report/candidate-diff.js";
 import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, exitCodes } from "../command.js";
@@ -22,8 +22,16 @@ export const command: CliCommand = {
     try {
       const { state, ledger } = inspected;
       const blob = (digest: string): Uint8Array => ledger.blob(digest);
-      const manifest = (id: string): ReturnType<typeof candidateManifest.parse> =>
-        candidateManifest.parse(JSON.parse(new TextDecoder().decode(blob(trialOf(state, id).candidate.blob))));
+      const manifest = (id: string): CandidateManifest => {
+        const known = state.trials[id];
+        if (known === undefined)
+          throw new RefusedError({
+            expected: "a trial of this run",
+            found: JSON.stringify(id),
+            todo: `\`trialist show ${name}\` lists them.`,
+          });
+        return candidateManifest.parse(JSON.parse(new TextDecoder().decode(blob(known.candidate.blob))));
+      };
       const trial = given ?? state.leader?.trial ?? "t0";
       const changes = diffCandidates(manifest(against), manifest(trial), blob);
       terminal.say(changes.length === 0 ? `${trial} and ${against} hold the same files.` : printable(diffText(changes)));

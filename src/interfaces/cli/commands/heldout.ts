@@ -2,7 +2,8 @@ import { openHost } from "../../../app/environments.js";
 import { heldoutLook } from "../../../app/heldout.js";
 import { inspectRun } from "../../../app/inspect.js";
 import { Project } from "../../../app/project.js";
-import { type CliCommand, exitCodes, textOption } from "../command.js";
+import { printable } from "../../../research/report/hostile-text.js";
+import { type CliCommand, exitCodes, reasonOption, textOption } from "../command.js";
 
 /** One look at the held-out split. */
 export const command: CliCommand = {
@@ -11,7 +12,7 @@ export const command: CliCommand = {
       .description("Scores a trial of a run that is over on the held-out split. Every look is counted and recorded, apart from the run.")
       .argument("<run>", "name of the run")
       .argument("[trial]", "id of a trial (default: the best; t0 is the baseline)")
-      .option("--reason <text>", "why; recorded", "a look at the result")
+      .option("--reason <text>", "why; recorded", reasonOption, "a look at the result")
       .addHelpText("after", "\nExample:\n  trialist heldout night\n  trialist heldout night t0 --reason 'the baseline for comparison'");
   },
   async run({ args, options, folder, terminal }) {
@@ -21,7 +22,7 @@ export const command: CliCommand = {
       const answer = await heldoutLook(await openHost(), inspected, trial ?? null, textOption(options, "reason") ?? "", (line) =>
         terminal.note(line),
       );
-      if (answer.failure !== null) terminal.say(`${answer.trial} gave no held-out score: ${answer.failure}`);
+      if (answer.failure !== null) terminal.say(printable(`${answer.trial} gave no held-out score: ${answer.failure}`));
       for (const [metric, value] of Object.entries(answer.heldout ?? {})) {
         const inloop = answer.inloop?.[metric];
         terminal.say(

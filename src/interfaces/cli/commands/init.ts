@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { initFolder } from "../../../app/init.js";
+import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, type CommandInput, exitCodes, textOption } from "../command.js";
 
 /** Turns a folder with a script into an environment. */
@@ -30,7 +31,7 @@ export const command: CliCommand = {
     const folder = resolve(input.folder, input.args[0] ?? ".");
     const made = await initFolder(folder, answersOf(input), { ask: input.options.yes !== true, force: input.options.force === true });
     for (const file of made.wrote) input.terminal.say(`wrote ${file}`);
-    for (const note of made.notes) input.terminal.say(note);
+    for (const note of made.notes) input.terminal.say(printable(note));
     input.terminal.say(
       "Next: `trialist check .`, then `trialist run . --researcher 'command:python3 propose.py'`, where the command writes its proposals; `trialist run --help` shows how.",
     );

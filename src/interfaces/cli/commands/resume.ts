@@ -1,7 +1,7 @@
 import { openHost } from "../../../app/environments.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
-import type { CliCommand } from "../command.js";
+import { type CliCommand, reasonOption } from "../command.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
 
@@ -11,7 +11,7 @@ export const command: CliCommand = {
     program
       .description("Goes on with a run that was paused, suspended or killed. What still runs is adopted, what ended is collected.")
       .argument("<run>", "name of the run")
-      .option("--reason <text>", "why; recorded", "resumed from the command line")
+      .option("--reason <text>", "why; recorded", reasonOption, "resumed from the command line")
       .option("--frozen", "go on with the frozen environment although its files changed since", false)
       .addHelpText("after", "\nExample:\n  trialist resume night");
   },

@@ -1,7 +1,7 @@
 import { inspectRun } from "../../../app/inspect.js";
 import { operate } from "../../../app/operate.js";
 import { Project } from "../../../app/project.js";
-import { type CliCommand, exitCodes, textOption } from "../command.js";
+import { type CliCommand, exitCodes, reasonOption, textOption } from "../command.js";
 
 /** Marks a trial as invalid. */
 export const command: CliCommand = {
@@ -10,7 +10,7 @@ export const command: CliCommand = {
       .description("Marks a trial as invalid; what stood on it is listed, and the best falls back to the last keep that stands.")
       .argument("<run>", "name of the run")
       .argument("<trial>", "id of the trial, such as t7")
-      .requiredOption("--reason <text>", "why; recorded")
+      .requiredOption("--reason <text>", "why; recorded", reasonOption)
       .addHelpText("after", "\nExample:\n  trialist retract night t7 --reason 'reads a leaked column'");
   },
   async run({ args, options, folder, terminal }) {

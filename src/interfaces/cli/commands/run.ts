@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { createRun } from "../../../app/create-run.js";
 import { openHost } from "../../../app/environments.js";
 import { ownRun } from "../../../app/own-run.js";
@@ -60,7 +61,7 @@ function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
   const sandbox = textOption(options, "sandbox");
   if (sandbox !== "bubblewrap" && sandbox !== "none") throw new RangeError(`--sandbox expects bubblewrap or none, ${sandbox} was given`);
   return {
-    environmentFolder: input.args[0] ?? ".",
+    environmentFolder: resolve(input.folder, input.args[0] ?? "."),
     name: textOption(options, "name") ?? null,
     organization: { name: textOption(options, "organization") ?? "tree", configuration: organizationOptions(options) },
     researcher: textOption(options, "researcher") ?? "reference",

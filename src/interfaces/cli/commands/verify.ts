@@ -1,5 +1,7 @@
 import { Project } from "../../../app/project.js";
-import { verifyRun } from "../../../app/verify.js";
+import { type VerifiedRun, verifyRun } from "../../../app/verify.js";
+import { TrialistError } from "../../../core/protocol/errors.js";
+import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, exitCodes } from "../command.js";
 
 /** Recomputes everything that a run recorded. */
@@ -13,19 +15,26 @@ export const command: CliCommand = {
   },
   async run({ args, options, folder, terminal }) {
     const project = new Project(folder);
-    const names = options.all === true ? project.runNames() : args.slice(0, 1);
+    const isAll = options.all === true;
+    const names = isAll ? project.runNames() : args.slice(0, 1);
     if (names.length === 0) throw new RangeError("verify expects the name of a run, or --all with at least one run in this project");
     const reports = [];
     for (const name of names) {
-      const report = await verifyRun(project, name);
+      const report = isAll ? await verifyRun(project, name).catch(unverifiable) : await verifyRun(project, name);
       reports.push({ run: name, ...report });
       terminal.say(
         report.ok
           ? `${name}: ${report.events} events and ${report.blobs} blobs check out; chain ${report.chain.slice(0, 16)}…`
-          : `${name}: ${report.problem}`,
+          : printable(`${name}: ${report.problem}`),
       );
     }
     terminal.data(reports);
     return reports.every((report) => report.ok) ? exitCodes.ok : exitCodes.corrupt;
   },
 };
+
+/** One run that cannot even be opened leaves none of the others unverified. */
+function unverifiable(error: unknown): VerifiedRun {
+  if (!(error instanceof TrialistError)) throw error;
+  return { ok: false, events: 0, blobs: 0, chain: "", problem: error.message };
+}
