@@ -13,8 +13,8 @@ effort=3
 echo "score: $((effort * effort))"
 `;
 
-/** A researcher with one idea. */
-const researcher = `command:cat > /dev/null; echo '${JSON.stringify({
+/** A researcher with one idea. Not `echo`: some shells' turns the \n of the JSON into line breaks. */
+const researcher = `command:cat > /dev/null; printf %s '${JSON.stringify({
   plan: { hypothesis: "more effort scores more" },
   files: { "train.sh": script.replace("effort=3", "effort=4") },
 })}'`;
