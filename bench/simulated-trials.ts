@@ -1,13 +1,13 @@
 import { recordsNeeded } from "../src/core/harness/decide/adjudicate.js";
 import { type Due, due } from "../src/core/harness/due.js";
 import { configurationOf, trialOf } from "../src/core/harness/state.js";
-import type { ProposalView } from "../src/core/harness/views.js";
 import type { Ledger, NewBlob, NewEvent, StoredEvent } from "../src/core/ports/ledger.js";
 import { nothing } from "../src/core/protocol/budget.js";
 import { canonicalJson } from "../src/core/protocol/canonical.js";
 import type { EventData } from "../src/core/protocol/events.js";
 import { type RecordSet, readMeasurement } from "../src/core/protocol/measurement.js";
-import { manifestAt, proposalDocument, readAnswer } from "../src/research/roles/proposal.js";
+import { type AnyView, roleNamed } from "../src/research/roles/registry.js";
+import { manifestAt } from "../src/research/roles/role.js";
 import { Run } from "../src/research/runner/run.js";
 import { answerFor, fails, measurementFile, outcomeOf, printedBy, storeBaseline, worldConfiguration } from "./scripted-world.js";
 
@@ -91,11 +91,12 @@ export class Simulation {
     if (call === undefined) return;
     run.commit();
     const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
-    const view = JSON.parse(decoder.decode(blobs.blob(call.view.blob))) as ProposalView;
-    JSON.stringify(proposalDocument(view, configurationOf(run.state).environment, blobs));
+    const role = roleNamed(call.role);
+    const view = JSON.parse(decoder.decode(blobs.blob(call.view.blob))) as AnyView;
+    JSON.stringify(role.document(view, configurationOf(run.state).environment, blobs));
     this.calls += 1;
     const raw = this.byWorld(() => answerFor(this.calls));
-    const answer = readAnswer(raw, trialOf(run.state, call.base).candidate.blob, blobs);
+    const answer = role.read(raw, trialOf(run.state, call.base).candidate.blob, blobs);
     run.take({ type: "answer_call", call: id, output: run.putBlob(raw), answer, usage: nothing });
   }
 

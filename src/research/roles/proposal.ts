@@ -1,24 +1,27 @@
 import { isPlainPath, readProposal, violation } from "../../core/harness/admission.js";
 import type { ProposalView } from "../../core/harness/views.js";
-import { type CandidateFile, type CandidateManifest, candidateManifest, manifestOf } from "../../core/protocol/candidate.js";
+import { type CandidateFile, type CandidateManifest, manifestOf } from "../../core/protocol/candidate.js";
 import { canonicalJson, type Digest } from "../../core/protocol/canonical.js";
 import type { Answer } from "../../core/protocol/commands.js";
 import type { Environment } from "../../core/protocol/environment.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
-
-/** What roles need of the ledger's blobs. */
-export interface Blobs {
-  readonly blob: (digest: Digest) => Uint8Array;
-  readonly putBlob: (bytes: Uint8Array) => BlobReference;
-}
+import { type Blobs, manifestAt, type Role } from "./role.js";
 
 const decoder = new TextDecoder();
 
 /** Characters of a failed stage's output that a role is shown: the beginning and the end. */
 const shownOutput = { whole: 5100, each: 2500 };
 
-/** Fills a frozen view with its contents: the document that a researcher for draft, debug and improve is handed. */
-export function proposalDocument(view: ProposalView, environment: Environment, blobs: Blobs): unknown {
+/** A role that proposes a change of files, a plan with its candidate in one; what it is asked to do is in its name and view. */
+function proposer(name: string): Role<ProposalView> {
+  return { name, document: proposalDocument, read: readAnswer };
+}
+
+export const draft = proposer("draft");
+export const debug = proposer("debug");
+export const improve = proposer("improve");
+
+function proposalDocument(view: ProposalView, environment: Environment, blobs: Blobs): unknown {
   const { base, failure } = view;
   return {
     environment: {
@@ -58,16 +61,11 @@ function shown(output: { readonly stdout: BlobReference; readonly stderr: BlobRe
   return text.length <= shownOutput.whole ? text : `${text.slice(0, shownOutput.each)}\n[…]\n${text.slice(-shownOutput.each)}`;
 }
 
-export function manifestAt(digest: Digest, blobs: Pick<Blobs, "blob">): CandidateManifest {
-  return candidateManifest.parse(JSON.parse(decoder.decode(blobs.blob(digest))));
-}
-
 function filesOf(digest: Digest, blobs: Blobs): Record<string, string> {
   return Object.fromEntries(manifestAt(digest, blobs).files.map((file) => [file.path, decoder.decode(blobs.blob(file.digest))]));
 }
 
-/** Reads a raw answer into a submission, storing what it holds; or says what is wrong with it. */
-export function readAnswer(raw: Uint8Array, base: Digest, blobs: Blobs): Answer {
+function readAnswer(raw: Uint8Array, base: Digest, blobs: Blobs): Answer {
   const output = parseJson(decoder.decode(raw));
   if (output === undefined)
     return { kind: "unreadable", violations: [violation("not_json", "the answer must be one JSON document and nothing else", null)] };

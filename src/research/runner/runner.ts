@@ -2,12 +2,12 @@ import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
 import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { configurationOf, trialOf } from "../../core/harness/state.js";
-import type { ProposalView } from "../../core/harness/views.js";
 import { leaving, type Researcher, ResearcherFailedError } from "../../core/ports/researcher.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import type { RecordSet } from "../../core/protocol/measurement.js";
 import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
-import { manifestAt, proposalDocument, readAnswer } from "../roles/proposal.js";
+import { type AnyView, roleNamed } from "../roles/registry.js";
+import { manifestAt } from "../roles/role.js";
 import type { Run, TimelessCommand } from "./run.js";
 
 export interface RunnerOptions {
@@ -226,9 +226,10 @@ export class Runner {
     const call = run.state.calls[id];
     if (call === undefined) return;
     run.commit();
-    const view = JSON.parse(decoder.decode(run.ledger.blob(call.view.blob))) as ProposalView;
+    const role = roleNamed(call.role);
+    const view = JSON.parse(decoder.decode(run.ledger.blob(call.view.blob))) as AnyView;
     const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
-    const document = proposalDocument(view, configurationOf(run.state).environment, blobs);
+    const document = role.document(view, configurationOf(run.state).environment, blobs);
     const researcher = this.researcherNamed(call.researcher);
     try {
       const answer = await researcher.answer(
@@ -240,7 +241,7 @@ export class Runner {
         type: "answer_call",
         call: id,
         output: run.putBlob(answer.raw),
-        answer: readAnswer(answer.raw, trialOf(run.state, call.base).candidate.blob, blobs),
+        answer: role.read(answer.raw, trialOf(run.state, call.base).candidate.blob, blobs),
         usage: answer.usage,
       });
       await this.settleCall(researcher, id, round);

@@ -1,0 +1,28 @@
+import type { CandidateManifest } from "../../core/protocol/candidate.js";
+import { candidateManifest } from "../../core/protocol/candidate.js";
+import type { Digest } from "../../core/protocol/canonical.js";
+import type { Answer } from "../../core/protocol/commands.js";
+import type { Environment } from "../../core/protocol/environment.js";
+import type { BlobReference } from "../../core/protocol/ids.js";
+
+/** What roles need of the ledger's blobs. */
+export interface Blobs {
+  readonly blob: (digest: Digest) => Uint8Array;
+  readonly putBlob: (bytes: Uint8Array) => BlobReference;
+}
+
+/** A contract for one kind of thinking: a frozen view in, a checked output out. `View` is what its view builder makes. */
+export interface Role<View> {
+  readonly name: string;
+  /** Fills a frozen view with its contents: the document that a researcher is handed. */
+  document(view: View, environment: Environment, blobs: Blobs): unknown;
+  /** Reads a raw answer, storing what it holds; or says what is wrong with it. `base`: manifest of the call's base trial. */
+  read(raw: Uint8Array, base: Digest, blobs: Blobs): Answer;
+}
+
+const decoder = new TextDecoder();
+
+/** The manifest of a candidate that was stored. @throws BlobMissingError, BlobCorruptError */
+export function manifestAt(digest: Digest, blobs: Pick<Blobs, "blob">): CandidateManifest {
+  return candidateManifest.parse(JSON.parse(decoder.decode(blobs.blob(digest))));
+}
