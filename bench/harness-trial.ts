@@ -72,6 +72,7 @@ function rows(pairs: readonly Pair[]): BenchResult[] {
         note: `${multiple("young").toFixed(2)} at trial ${young}, ${multiple("old").toFixed(2)} at trial ${old}; ${shape}`,
       },
       { atMost: bars.multiple },
+      `${ms(of("old", (block) => block.appendMs))} of trialist's time at trial ${old} is in appends, where it does what the bare database does and makes canonical JSON and the chain; the rest is validation, decisions, folds, views, documents, blobs and checkpoints`,
     ),
     judged(
       {
@@ -90,6 +91,8 @@ function rows(pairs: readonly Pair[]): BenchResult[] {
 /** Per trial. */
 interface Block {
   readonly oursMs: number;
+  /** Of `oursMs`: inside the ledger's appends. */
+  readonly appendMs: number;
   readonly bareMs: number;
   readonly transactions: number;
   readonly bytes: number;
@@ -114,6 +117,7 @@ class Side {
   /** Events of every append since the last look: one transaction each. */
   private readonly appended: number[] = [];
   private readonly checkpoints: number[] = [];
+  private appendMs = 0;
 
   private constructor(
     private readonly place: Place,
@@ -123,6 +127,15 @@ class Side {
   ) {
     this.simulation = new Simulation(run);
     ledger.subscribe((events) => this.appended.push(events.length));
+    const append = ledger.append.bind(ledger);
+    ledger.append = (...given) => {
+      const start = performance.now();
+      try {
+        return append(...given);
+      } finally {
+        this.appendMs += performance.now() - start;
+      }
+    };
   }
 
   static open(place: Place): Side {
@@ -142,7 +155,9 @@ class Side {
   block(): Block {
     const before = { events: this.ledger.head, blobs: this.blobsSince(0).length };
     this.appended.length = 0;
+    this.appendMs = 0;
     const oursMs = this.search(trialsPerBlock);
+    const { appendMs } = this;
     const transactions = this.transactionsSince(before);
     const bareMs = secondsOf(() => this.write(transactions)) * 1000;
     const bytes = transactions.flatMap((each) => [
@@ -151,6 +166,7 @@ class Side {
     ]);
     return {
       oursMs: oursMs / trialsPerBlock,
+      appendMs: appendMs / trialsPerBlock,
       bareMs: bareMs / trialsPerBlock,
       transactions: transactions.length / trialsPerBlock,
       bytes: bytes.reduce((sum, each) => sum + each, 0) / trialsPerBlock,

@@ -15,9 +15,11 @@ export interface BenchResult {
 
 type Bar = { readonly atMost: number } | { readonly atLeast: number };
 
-export function judged(row: Omit<BenchResult, "bar" | "met">, bar: Bar): BenchResult {
+/** `ifMissed`: where the time goes, for a reader of a row that misses its bar. */
+export function judged(row: Omit<BenchResult, "bar" | "met">, bar: Bar, ifMissed?: string): BenchResult {
   const met = "atMost" in bar ? row.value <= bar.atMost : row.value >= bar.atLeast;
-  return { ...row, bar: "atMost" in bar ? `≤ ${bar.atMost}` : `≥ ${bar.atLeast}`, met };
+  const note = met || ifMissed === undefined ? row.note : `${row.note}. Why not met: ${ifMissed}`;
+  return { ...row, note, bar: "atMost" in bar ? `≤ ${bar.atMost}` : `≥ ${bar.atLeast}`, met };
 }
 
 export function median(values: readonly number[]): number {

@@ -27,7 +27,8 @@ export class BlobStore {
   /** Takes a blob in: small ones wait, large ones are durable on return. */
   put(digest: Digest, bytes: Uint8Array): void {
     if (bytes.byteLength > maxInlineBlobBytes) this.files.write(digest, bytes);
-    else if (!this.#pending.has(digest) && this.#known.get(digest) === undefined) this.#pending.set(digest, bytes.slice());
+    // Whether it is stored already is for the insert to find out: looking twice would cost every new blob a query.
+    else if (!this.#pending.has(digest)) this.#pending.set(digest, bytes.slice());
   }
 
   /** Takes in blobs that came with an append, after checking their names. @throws BlobCorruptError */
