@@ -1,17 +1,17 @@
 #!/usr/bin/env node
 // The main job from nothing: set up, then let the reference researcher improve the recipe of the flchain environment.
-// What follows -- is handed on to `trialist run`: npm run demo -- --max-trials 20
+// What follows -- is handed on to `trialist run`: npm run demo -- --max-trials 40
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { root, runAsMain } from "./set-up/step.mjs";
 import { setUp } from "./setup.mjs";
 
-/** All that the demo chooses. About three minutes on two cores, set-up aside. */
+/** All that the demo chooses. One to three minutes on two cores, set-up aside. */
 const demo = {
   environment: "environments/flchain",
   name: "demo",
-  options: { researcher: "reference", "max-trials": 12, parallel: 2 },
+  options: { researcher: "reference", "max-trials": 24, parallel: 2 },
 };
 
 const trialist = (...args) =>

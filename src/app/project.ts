@@ -43,10 +43,15 @@ export class Project {
   runNames(): string[] {
     const folder = join(this.root, "runs");
     if (!existsSync(folder)) return [];
-    return readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, "ledger.sqlite")))
-      .map((entry) => entry.name)
-      .sort();
+    return (
+      readdirSync(folder, { withFileTypes: true })
+        // An import that has not ended lies beside the runs, under a name that no run can have.
+        .filter(
+          (entry) => entry.isDirectory() && runName.safeParse(entry.name).success && existsSync(join(folder, entry.name, "ledger.sqlite")),
+        )
+        .map((entry) => entry.name)
+        .sort()
+    );
   }
 
   /** A name that no run has: the wish itself, or with a number behind it. */
