@@ -1,7 +1,7 @@
 /**
  * Trials of an environment where nothing helps: how many are kept under `confirmed`, beside what `any` keeps?
  *
- *   npm run study:null -- [--trials 200] [--write]
+ *   npm run study:null -- [--trials 200] [--seeds 1] [--write]
  */
 import { writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
@@ -13,6 +13,7 @@ import { runOnce } from "./run-once.js";
 const { values: options } = parseArgs({
   options: {
     trials: { type: "string", default: "200" },
+    seeds: { type: "string", default: "1" },
     folder: { type: "string", default: "." },
     write: { type: "boolean", default: false },
   },
@@ -21,36 +22,60 @@ const trials = Number(options.trials);
 const project = new Project(options.folder);
 const host = await openHost();
 
-const run = await runOnce(project, host, {
-  name: `study-null-${trials}`,
-  environmentFolder: new URL("../environments/null", import.meta.url).pathname,
-  organization: { name: "tree", configuration: {} },
-  researcher: "reference",
-  budget: { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null },
-  promotion: {},
-  seed: 1,
-  parallel: 2,
-  sandbox: "bubblewrap",
-});
-const { state } = run;
-run.close();
-const confirmations = Object.values(state.trials).filter((trial) => trial.kind === "search" && trial.confirmation !== null).length;
-const kept = state.statuses.keep ?? 0;
-const level = state.configuration?.promotion.level ?? Number.NaN;
+const seeds = Number(options.seeds);
+
+interface Row {
+  readonly seed: number;
+  readonly confirmations: number;
+  readonly kept: number;
+  readonly keptUnderAny: number;
+  readonly level: number;
+}
+
+async function row(seed: number): Promise<Row> {
+  const run = await runOnce(project, host, {
+    name: `study-null-${trials}-${seed}`,
+    environmentFolder: new URL("../environments/null", import.meta.url).pathname,
+    organization: { name: "tree", configuration: {} },
+    researcher: "reference",
+    budget: { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null },
+    promotion: {},
+    seed,
+    parallel: 2,
+    sandbox: "bubblewrap",
+  });
+  const { state } = run;
+  run.close();
+  return {
+    seed,
+    confirmations: Object.values(state.trials).filter((trial) => trial.kind === "search" && trial.confirmation !== null).length,
+    kept: state.statuses.keep ?? 0,
+    keptUnderAny: state.keptUnderAny,
+    level: state.configuration?.promotion.level ?? Number.NaN,
+  };
+}
+
+const rows: Row[] = [];
+for (let seed = 1; seed <= seeds; seed++) rows.push(await row(seed));
+const sum = (pick: (each: Row) => number): number => rows.reduce((total, each) => total + pick(each), 0);
+const [confirmations, kept] = [sum((each) => each.confirmations), sum((each) => each.kept)];
+const level = rows[0]?.level ?? Number.NaN;
 const [low, high] = wilson(kept, confirmations);
 const text = `# Nothing helps: false keeps
 
-Small-scale: one run of ${trials} trials of \`environments/null\`, whose metric is noise drawn from the seed alone. Every keep is a false one.
+Small-scale: ${seeds} run seeds of ${trials} trials each of \`environments/null\`, whose metric is noise drawn from the seed alone.
+Every keep is a false one.
 
-Command: \`npm run study:null -- --trials ${trials} --write\` · ${cpus().length} × ${cpus()[0]?.model ?? "CPU"}
+Command: \`npm run study:null -- --trials ${trials} --seeds ${seeds} --write\` · ${cpus().length} × ${cpus()[0]?.model ?? "CPU"}
 
-| rule | trials | confirmations | false keeps | rate per confirmation, 95 % interval | stated level |
-|---|---|---|---|---|---|
-| confirmed | ${trials} | ${confirmations} | ${kept} | ${percent(kept / Math.max(1, confirmations))} [${percent(low)}, ${percent(high)}] | ${percent(level)} |
-| any (same trials) | ${trials} | none | ${state.keptUnderAny} | – | – |
+| run seed | confirmations | false keeps under \`confirmed\` | rate per confirmation, 95 % interval | false keeps under \`any\`, same trials |
+|---|---|---|---|---|
+${rows.map((each) => `| ${each.seed} | ${each.confirmations} | ${each.kept} | ${percent(each.kept / Math.max(1, each.confirmations))} | ${each.keptUnderAny} |`).join("\n")}
+| all | ${confirmations} | ${kept} | ${percent(kept / Math.max(1, confirmations))} [${percent(low)}, ${percent(high)}], stated level ${percent(level)} | ${sum((each) => each.keptUnderAny)} |
 
 Under \`confirmed\` a trial that looks better than the leader is measured again, beside the leader, on seeds that nobody has seen; it is
 kept when the interval of the difference excludes zero at the stated level. Under \`any\` every new record of the noise is kept.
+The level holds for each confirmation: a run that confirms many times must expect as many false keeps as confirmations × level.
 `;
 process.stdout.write(text);
 if (options.write) await writeFile(new URL("../docs/studies/null.md", import.meta.url), text);
