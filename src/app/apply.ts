@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
 import { execa } from "execa";
-import { trialOf } from "../core/harness/state.js";
+import { trialNamed, trialOf } from "../core/harness/state.js";
 import { type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
@@ -25,7 +25,7 @@ export async function applyCandidate(inspected: InspectedRun, trial: string | nu
   const id = trial ?? state.leader?.trial ?? "t0";
   const read = (of: string): CandidateManifest =>
     candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trialOf(state, of).candidate.blob))));
-  if (state.trials[id] === undefined)
+  if (trialNamed(state, id) === null)
     throw new RefusedError({ expected: "a trial of this run", found: id, todo: "`trialist show RUN` lists them." });
   const folder = await surfaceFolder(inspected, given);
   const [baseline, candidate] = [read("t0"), read(id)];

@@ -3,7 +3,7 @@ import { cpus, hostname, totalmem, userInfo } from "node:os";
 import { createLocalExecutor } from "../adapters/executors/local.js";
 import { type Look, openSealed } from "../adapters/ledger/sealed.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
-import { configurationOf, type Trial } from "../core/harness/state.js";
+import { configurationOf, type Trial, trialNamed } from "../core/harness/state.js";
 import { candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
@@ -47,8 +47,8 @@ export async function heldoutLook(
       found: `${configuration.environment.name}, which has none`,
     });
   }
-  const trial = state.trials[given ?? state.leader?.trial ?? ""];
-  if (trial === undefined) throw new RefusedError({ expected: "a trial of this run", found: given ?? "a run without a leader" });
+  const trial = trialNamed(state, given ?? state.leader?.trial ?? "");
+  if (trial === null) throw new RefusedError({ expected: "a trial of this run", found: given ?? "a run without a leader" });
   const result = await measure(host, inspected, trial, progress);
   const failure = result.values === null ? `${result.ended}: ${result.reason ?? "no reason was given"}` : null;
   const sealed = openSealed(inspected.folder);

@@ -1,6 +1,7 @@
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
+import { RefusedError } from "../../core/protocol/errors.js";
 
 /** One thing below a folder, by its relative path with `/`. */
 export interface FolderEntry {
@@ -33,7 +34,12 @@ export async function listFolder(folder: string, skip: ReadonlySet<string> = too
         continue;
       }
       if (found.length >= maxEntries) {
-        throw new RangeError(`${folder} holds more than ${maxEntries} files; name the ones that matter in a folder of their own`);
+        throw new RefusedError({
+          expected: `at most ${maxEntries} files`,
+          found: "more",
+          where: folder,
+          todo: "Name the ones that matter in a folder of their own.",
+        });
       }
       // A name that is not UTF-8 cannot be looked up by the text that it was turned into; it is listed, to be refused.
       const unreadable: FolderEntry | null = entry.name.includes("\ufffd") ? { path, kind: "other", bytes: 0, executable: false } : null;

@@ -235,6 +235,11 @@ export function configurationOf(state: RunState): RunConfiguration {
   return state.configuration;
 }
 
+/** The trial that somebody outside named, whatever they wrote; null when there is none. */
+export function trialNamed(state: RunState, id: string): Trial | null {
+  return Object.hasOwn(state.trials, id) ? trialOf(state, id) : null;
+}
+
 export function trialOf(state: RunState, id: string): Trial {
   const trial = state.trials[id];
   if (trial === undefined) throw new RangeError(`there is no trial ${id}`);

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Terminal } from "./terminal.js";
+import { UsageError } from "./usage-error.js";
 
 /** One command of the command line: a file in `commands/`, a line in `registry.ts`. */
 export interface CliCommand {
@@ -34,18 +35,18 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** A positive whole number from the command line. @throws RangeError with the option's name */
+/** A positive whole number from the command line. @throws UsageError with the option's name */
 export function wholeNumber(name: string): (text: string) => number {
   return (text) => {
     const value = Number(text);
-    if (!Number.isInteger(value) || value < 0) throw new RangeError(`${name} expects a whole number, ${JSON.stringify(text)} was given`);
+    if (!Number.isInteger(value) || value < 0) throw new UsageError(`${name} expects a whole number, ${JSON.stringify(text)} was given`);
     return value;
   };
 }
 
-/** A reason that is recorded. @throws RangeError when it says nothing */
+/** A reason that is recorded. @throws UsageError when it says nothing */
 export function reasonOption(text: string): string {
-  if (text.trim() === "") throw new RangeError("--reason expects a few words, which are recorded; nothing was given");
+  if (text.trim() === "") throw new UsageError("--reason expects a few words, which are recorded; nothing was given");
   return text;
 }
 

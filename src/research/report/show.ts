@@ -1,4 +1,4 @@
-import type { RunState, Trial, TrialResult } from "../../core/harness/state.js";
+import { type RunState, type Trial, type TrialResult, trialNamed } from "../../core/harness/state.js";
 import { TrialistError } from "../../core/protocol/errors.js";
 import { decode, type Evidence, kept, manifestFor } from "./evidence.js";
 import { oneLine } from "./hostile-text.js";
@@ -59,8 +59,8 @@ function phaseOrStatus(trial: Trial): string {
  * @throws UnknownTrialError
  */
 export function showTrial(state: RunState, id: string, evidence: Evidence = {}, paint: Paint = plainPaint): string {
-  const trial = state.trials[id];
-  if (trial === undefined) {
+  const trial = trialNamed(state, id);
+  if (trial === null) {
     const ids = Object.keys(state.trials);
     throw new UnknownTrialError({
       expected: "a trial of this run",

@@ -1,5 +1,6 @@
 import { inspectRun } from "../../../app/inspect.js";
 import { Project } from "../../../app/project.js";
+import { trialNamed } from "../../../core/harness/state.js";
 import { type CandidateManifest, candidateManifest } from "../../../core/protocol/candidate.js";
 import { RefusedError } from "../../../core/protocol/errors.js";
 import { diffCandidates, diffText } from "../../../research/report/candidate-diff.js";
@@ -23,8 +24,8 @@ export const command: CliCommand = {
       const { state, ledger } = inspected;
       const blob = (digest: string): Uint8Array => ledger.blob(digest);
       const manifest = (id: string): CandidateManifest => {
-        const known = state.trials[id];
-        if (known === undefined)
+        const known = trialNamed(state, id);
+        if (known === null)
           throw new RefusedError({
             expected: "a trial of this run",
             found: JSON.stringify(id),

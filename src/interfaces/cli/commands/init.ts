@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { initFolder } from "../../../app/init.js";
 import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, type CommandInput, exitCodes, textOption } from "../command.js";
+import { UsageError } from "../usage-error.js";
 
 /** Turns a folder with a script into an environment. */
 export const command: CliCommand = {
@@ -43,7 +44,7 @@ export const command: CliCommand = {
 function answersOf({ options }: CommandInput): Parameters<typeof initFolder>[1] {
   const direction = textOption(options, "direction");
   if (direction !== undefined && direction !== "maximize" && direction !== "minimize")
-    throw new RangeError(`--direction expects maximize or minimize, ${direction} was given`);
+    throw new UsageError(`--direction expects maximize or minimize, ${direction} was given`);
   const [run, metric, pattern, name] = ["run", "metric", "pattern", "name"].map((option) => textOption(options, option));
   return {
     ...(Array.isArray(options.edit) ? { edit: options.edit.map(String) } : {}),

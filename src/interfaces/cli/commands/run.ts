@@ -8,6 +8,8 @@ import { type CliCommand, type CommandInput, numberOption, textOption, wholeNumb
 import { driveRun } from "../drive.js";
 import { durationOption } from "../duration.js";
 import { finalAnswer } from "../final-answer.js";
+import { describeOrganizationOptions, organizationConfiguration } from "../organization-options.js";
+import { UsageError } from "../usage-error.js";
 
 const example = `
 A researcher is one of the environment's playbooks (reference, random …) or command:LINE, a shell command that runs in
@@ -25,9 +27,6 @@ export const command: CliCommand = {
       .option("--name <name>", "name of the run (default: the environment's, with a number)")
       .option("--researcher <researcher>", "who proposes: a playbook's name or command:LINE", "reference")
       .option("--organization <name>", "the policy that says what happens next", "tree")
-      .option("--drafts <n>", "tree: drafts before anything else (default 5)", wholeNumber("--drafts"))
-      .option("--debug-probability <p>", "tree: chance that a step repairs a failure (default 0.5)", Number)
-      .option("--max-debug-depth <n>", "tree: longest chain of repairs (default 3)", wholeNumber("--max-debug-depth"))
       .option("--max-trials <n>", "cap of searched trials", wholeNumber("--max-trials"), 20)
       .option("--max-time <duration>", "cap of active time, such as 30min or 8h", durationOption("--max-time"))
       .option("--max-compute <duration>", "cap of CPU time of all stages, such as 2h", durationOption("--max-compute"))
@@ -37,6 +36,7 @@ export const command: CliCommand = {
       .option("--parallel <n>", "trials at once", wholeNumber("--parallel"), 1)
       .option("--sandbox <kind>", "bubblewrap, or none: candidates then run with your rights, and every result says so", "bubblewrap")
       .addHelpText("after", example);
+    describeOrganizationOptions(program);
   },
   async run(input) {
     const { terminal } = input;
@@ -59,11 +59,12 @@ export const command: CliCommand = {
 function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
   const { options } = input;
   const sandbox = textOption(options, "sandbox");
-  if (sandbox !== "bubblewrap" && sandbox !== "none") throw new RangeError(`--sandbox expects bubblewrap or none, ${sandbox} was given`);
+  if (sandbox !== "bubblewrap" && sandbox !== "none") throw new UsageError(`--sandbox expects bubblewrap or none, ${sandbox} was given`);
+  const organization = textOption(options, "organization") ?? "tree";
   return {
     environmentFolder: resolve(input.folder, input.args[0] ?? "."),
     name: textOption(options, "name") ?? null,
-    organization: { name: textOption(options, "organization") ?? "tree", configuration: organizationOptions(options) },
+    organization: { name: organization, configuration: organizationConfiguration(organization, options) },
     researcher: textOption(options, "researcher") ?? "reference",
     budget: budgetOf(options),
     promotion: promotionOf(options),
@@ -71,10 +72,6 @@ function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
     parallel: numberOption(options, "parallel") ?? 1,
     sandbox,
   };
-}
-
-function organizationOptions(options: CommandInput["options"]): Record<string, unknown> {
-  return present({ drafts: options.drafts, debugProbability: options.debugProbability, maxDebugDepth: options.maxDebugDepth });
 }
 
 function budgetOf(options: CommandInput["options"]): BudgetLimits {
@@ -90,11 +87,7 @@ function budgetOf(options: CommandInput["options"]): BudgetLimits {
 function promotionOf(options: CommandInput["options"]): Parameters<typeof createRun>[2]["promotion"] {
   const rule = textOption(options, "rule");
   if (rule !== undefined && rule !== "any" && rule !== "threshold" && rule !== "confirmed")
-    throw new RangeError(`--rule expects any, threshold or confirmed, ${rule} was given`);
+    throw new UsageError(`--rule expects any, threshold or confirmed, ${rule} was given`);
   const confirmations = numberOption(options, "confirmations");
   return { ...(rule === undefined ? {} : { rule }), ...(confirmations === undefined ? {} : { confirmations }) };
-}
-
-function present(values: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }

@@ -3,6 +3,7 @@ import { type VerifiedRun, verifyRun } from "../../../app/verify.js";
 import { TrialistError } from "../../../core/protocol/errors.js";
 import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, exitCodes } from "../command.js";
+import { UsageError } from "../usage-error.js";
 
 /** Recomputes everything that a run recorded. */
 export const command: CliCommand = {
@@ -17,7 +18,7 @@ export const command: CliCommand = {
     const project = new Project(folder);
     const isAll = options.all === true;
     const names = isAll ? project.runNames() : args.slice(0, 1);
-    if (names.length === 0) throw new RangeError("verify expects the name of a run, or --all with at least one run in this project");
+    if (names.length === 0) throw new UsageError("verify expects the name of a run, or --all with at least one run in this project");
     const reports = [];
     for (const name of names) {
       const report = isAll ? await verifyRun(project, name).catch(unverifiable) : await verifyRun(project, name);
