@@ -97,6 +97,7 @@ describe("a request that is wrong", () => {
     ["a held-out split that is none", trial("heldout over"), /a stage of trust held-out; found number, which has none/],
     ["a file to import that is none", trial("import nowhere.jsonl --name new"), /nowhere\.jsonl: expected an export to read/],
     ["a folder to export to that is none", ["export", "over", "--out", join(lab.folder, "no/x.jsonl")], /expected a path for a new file/],
+    ["a folder for a report that nobody can make", trial("report over --out /proc/x"), /\/proc\/x: expected a folder that can be written/],
     ["nothing to verify", ["verify"], /the name of a run, or --all/],
     [
       "flags of init that are not enough",

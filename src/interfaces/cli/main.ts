@@ -54,7 +54,10 @@ async function version(): Promise<string> {
 
 async function fail(error: unknown): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.refused;
-  const [{ describeFailure }, { jsonDocument }] = await Promise.all([import("./failure.js"), import("./terminal.js")]);
+  const [{ describeFailure }, { jsonDocument }] = await Promise.all([
+    import("./failure.js"),
+    import("../../research/report/hostile-text.js"),
+  ]);
   const described = describeFailure(error);
   if (process.argv.includes("--json")) process.stdout.write(jsonDocument({ error: described.document }));
   process.stderr.write(`${described.text}\n`);

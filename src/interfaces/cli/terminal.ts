@@ -1,4 +1,5 @@
 import { createColors } from "picocolors";
+import { jsonDocument } from "../../research/report/hostile-text.js";
 
 interface Paint {
   bold(text: string): string;
@@ -61,14 +62,4 @@ export function openTerminal(json: boolean): Terminal {
 function paintFor(isTerminal: boolean): Paint {
   const { bold, dim, green, red } = createColors(isTerminal && process.env.NO_COLOR === undefined);
   return { bold, dim, good: green, bad: red };
-}
-
-/** What JSON lets stand although a terminal acts on it: C1 controls, and marks that reorder or hide text. */
-const actedOn = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
-
-/** One JSON document that does nothing to a terminal. */
-export function jsonDocument(value: unknown): string {
-  const escaped = (found: string): string =>
-    [...Array(found.length).keys()].map((at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
-  return `${JSON.stringify(value, null, 2).replace(actedOn, escaped)}\n`;
 }

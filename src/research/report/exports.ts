@@ -2,7 +2,7 @@ import type { RunState, Trial } from "../../core/harness/state.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import { gain } from "../../core/protocol/measurement.js";
 import { type Evidence, manifestFor } from "./evidence.js";
-import { markdown, markdownCode, tsvText } from "./hostile-text.js";
+import { jsonDocument, markdown, markdownCode, tsvText } from "./hostile-text.js";
 import { preorder } from "./lineage.js";
 import { plural, signed, significant } from "./numbers.js";
 import {
@@ -192,7 +192,7 @@ export function bestExport(state: RunState, now: number, evidence: Evidence = {}
 }
 
 export function bestJson(state: RunState, now: number, evidence: Evidence = {}): string {
-  return `${JSON.stringify(bestExport(state, now, evidence), null, 2)}\n`;
+  return jsonDocument(bestExport(state, now, evidence));
 }
 
 /** Rows of the leaderboard. */

@@ -67,3 +67,13 @@ export function tsvText(text: string): string {
     .replace(unprintable, escapedCodePoint);
   return /^[=+\-@]/.test(escaped) ? `'${escaped}` : escaped;
 }
+
+/** What JSON lets stand although a terminal acts on it: C1 controls, and marks that reorder or hide text. */
+const actedOn = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** One JSON document that does nothing to a terminal. */
+export function jsonDocument(value: unknown): string {
+  const escaped = (found: string): string =>
+    [...Array(found.length).keys()].map((at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
+  return `${JSON.stringify(value, null, 2).replace(actedOn, escaped)}\n`;
+}

@@ -1,7 +1,7 @@
-import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { inspectRun } from "../../../app/inspect.js";
 import { Project } from "../../../app/project.js";
+import { writeFiles } from "../../../app/written-files.js";
 import { bestJson, leaderboardMarkdown, resultsTsv, treeTsv } from "../../../research/report/exports.js";
 import { reportMarkdown } from "../../../research/report/markdown.js";
 import { readTimeline } from "../../../research/report/timeline.js";
@@ -31,8 +31,7 @@ export const command: CliCommand = {
         "best.json": bestJson(state, now, evidence),
         "LEADERBOARD.md": leaderboardMarkdown(state, now, evidence),
       };
-      await mkdir(out, { recursive: true });
-      for (const [file, text] of Object.entries(files)) await writeFile(join(out, file), text);
+      await writeFiles(out, files);
       terminal.say(files["report.md"] ?? "");
       terminal.note(`written: ${out}/{${Object.keys(files).join(",")}}`);
       terminal.data({ run: name, folder: out, files: Object.keys(files) });
