@@ -2,6 +2,12 @@ import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs
 import { cp, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
+import { TrialistError } from "../../core/protocol/errors.js";
+
+/** A candidate's file that cannot lie where it wants to lie, because of a file or folder that is not the candidate's. */
+export class CandidateLayoutError extends TrialistError {
+  readonly kind = "candidate";
+}
 
 /** Hands a folder to the user that stages run as; comes from the executor's adapter. */
 export type GiveToSandbox = (folder: string) => Promise<void>;
@@ -39,12 +45,7 @@ export class AttemptFolders {
     mkdirSync(workspace);
     mkdirSync(output);
     if (context !== null) await cp(context, workspace, { recursive: true });
-    for (const file of manifest.files) {
-      const path = join(workspace, file.path);
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, content(file.digest));
-      if (file.executable) chmodSync(path, 0o755);
-    }
+    for (const file of manifest.files) place(workspace, file, content(file.digest));
     await this.give(folder);
     return { workspace, output };
   }
@@ -62,6 +63,31 @@ export class AttemptFolders {
 
   async remove(): Promise<void> {
     await rm(this.root, { recursive: true, force: true });
+  }
+}
+
+/** What a system says when a file is wanted where a folder is, or the other way round. */
+const conflicts: ReadonlySet<string> = new Set(["EISDIR", "ENOTDIR", "EEXIST"]);
+
+/** @throws CandidateLayoutError where the environment's own files are in the way; what the system throws otherwise */
+function place(workspace: string, file: CandidateManifest["files"][number], bytes: Uint8Array): void {
+  const path = join(workspace, file.path);
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, bytes);
+    if (file.executable) chmodSync(path, 0o755);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === undefined || !conflicts.has(code)) throw cause;
+    throw new CandidateLayoutError(
+      {
+        expected: "room for the candidate's file",
+        found: code === "EISDIR" ? "a folder of the environment" : "a file of the environment where its folder would be",
+        where: file.path,
+        todo: "Choose another path.",
+      },
+      { cause },
+    );
   }
 }
 

@@ -11,7 +11,7 @@ import type { Stage } from "../../core/protocol/environment.js";
 import type { EventData } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 import { judgeStage, type StageJudgement } from "../../core/protocol/status.js";
-import { AttemptFolders, type GiveToSandbox } from "./attempt-folders.js";
+import { AttemptFolders, CandidateLayoutError, type GiveToSandbox } from "./attempt-folders.js";
 import { conclude, type EndedStage, readEvaluatorFile, selectedOutput } from "./conclude.js";
 import type { Slots } from "./slots.js";
 import { stageExecution } from "./stage-execution.js";
@@ -42,8 +42,11 @@ export interface PipelineHost {
 type WithoutTime<C> = C extends unknown ? Omit<C, "at"> : never;
 export type StageCommand = WithoutTime<Extract<Command, { type: "start_stage" | "end_stage" | "end_attempt" }>>;
 
-/** `halted`: the run was paused before it began; `closed`: nobody wants the measurement any more. */
-type Performed = { readonly kind: "ended" | "halted" | "closed" } | { readonly kind: "gone"; readonly reason: string };
+/**
+ * `halted`: the run was paused before it began; `closed`: nobody wants the measurement any more; `no_place`: the
+ * candidate's files collide with the environment's.
+ */
+type Performed = { readonly kind: "ended" | "halted" | "closed" } | { readonly kind: "gone" | "no_place"; readonly reason: string };
 
 /** Largest declared output that is collected unless a gate allows more, in bytes. */
 export const defaultCollectBytes = 256 * 1024 * 1024;
@@ -76,6 +79,8 @@ export class Pipeline {
           const performed = await this.perform(stage, repeat);
           if (performed.kind === "halted") return;
           if (performed.kind === "closed") return this.cleanUp();
+          if (performed.kind === "no_place")
+            return this.end({ kind: "ended", status: "inadmissible", stage: stage.name, reason: performed.reason, values: {} });
           if (performed.kind === "gone") return this.end({ kind: "interrupted", reason: performed.reason.slice(0, 4000) });
         }
         const judgement = this.judge(stage);
@@ -109,6 +114,9 @@ export class Pipeline {
       if (!this.host.record({ type: "end_stage", ...name, outcome: found.outcome, stdout, stderr })) return this.unwanted();
       this.ended.push({ stage, repeat, executionId: id, outcome: found.outcome, stdout, stderr });
       return { kind: "ended" };
+    } catch (error) {
+      if (error instanceof CandidateLayoutError) return { kind: "no_place", reason: error.message.slice(0, 4000) };
+      throw error;
     } finally {
       release();
     }
