@@ -116,6 +116,24 @@ function judgeTrustedStage(stage: JudgedStage, outcome: StageOutcome, verdict: E
   return ended(verdict.kind === "invalid" ? "no_result" : "disqualified", verdict.reason);
 }
 
+/** What may be wrong with a candidate although every stage that ran ended well. */
+const statusByFault = {
+  /** Its files collide with the environment's. */
+  no_place: "inadmissible",
+  /** A declared artifact passes a gate's cap. */
+  oversized: "over_size",
+  /** A metric that the environment takes from outside the evaluator is not there. */
+  metric_missing: "no_result",
+  gate_missed: "gate_missed",
+} as const satisfies Readonly<Record<string, TrialStatus>>;
+
+export type CandidateFault = keyof typeof statusByFault;
+
+/** The other half of the table: from a fault that no stage's end shows to a status. */
+export function statusOfFault(fault: CandidateFault): TrialStatus {
+  return statusByFault[fault];
+}
+
 function ended(status: TrialStatus, reason: string): StageJudgement {
   return { kind: "ended", status, reason };
 }

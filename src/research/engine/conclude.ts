@@ -9,6 +9,7 @@ import type { EventData } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 import { type MetricValues, missedGate, type ReadMeasurement, type RecordSet, readMeasurement } from "../../core/protocol/measurement.js";
 import type { StageOutcome } from "../../core/protocol/outcome.js";
+import { type CandidateFault, statusOfFault } from "../../core/protocol/status.js";
 import type { AttemptFolders } from "./attempt-folders.js";
 
 export interface EndedStage {
@@ -83,7 +84,7 @@ export async function conclude(
 ): Promise<Result> {
   const { environment } = host.prepared;
   const oversized = oversizedArtifact(environment, ended);
-  if (oversized !== null) return { kind: "ended", status: "over_size", stage: oversized.stage, reason: oversized.reason, values: {} };
+  if (oversized !== null) return faulty("oversized", oversized.stage, oversized.reason);
   const values: MetricValues = {};
   let records: RecordSet | null = null;
   const measuring = ended.filter((each) => each.stage.purpose === purpose).at(-1);
@@ -97,18 +98,16 @@ export async function conclude(
   const wallSeconds: Record<string, number[]> = {};
   for (const metric of environment.metrics) {
     const problem = await takeOutside(host, metric, ended, values, wallSeconds);
-    if (problem !== null)
-      return {
-        kind: "ended",
-        status: "no_result",
-        stage: metric.from.kind === "stdout" ? metric.from.stage : null,
-        reason: problem,
-        values: {},
-      };
+    if (problem !== null) return faulty("metric_missing", metric.from.kind === "stdout" ? metric.from.stage : null, problem);
   }
   const missed = missedGate(environment.gates, values);
-  if (missed !== null) return { kind: "ended", status: "gate_missed", stage: measuring?.stage.name ?? null, reason: missed.reason, values };
+  if (missed !== null) return faulty("gate_missed", measuring?.stage.name ?? null, missed.reason, values);
   return measuredResult(host, folders, ended, values, records, wallSeconds);
+}
+
+/** The end of an attempt whose stages ended well and whose candidate has a fault all the same. */
+export function faulty(fault: CandidateFault, stage: string | null, reason: string, values: MetricValues = {}): Result {
+  return { kind: "ended", status: statusOfFault(fault), stage, reason: reason.slice(0, 4000), values };
 }
 
 function measuredResult(

@@ -12,7 +12,7 @@ import type { EventData } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 import { judgeStage, type StageJudgement } from "../../core/protocol/status.js";
 import { AttemptFolders, CandidateLayoutError, type GiveToSandbox } from "./attempt-folders.js";
-import { conclude, type EndedStage, readEvaluatorFile, selectedOutput } from "./conclude.js";
+import { conclude, type EndedStage, faulty, readEvaluatorFile, selectedOutput } from "./conclude.js";
 import type { Slots } from "./slots.js";
 import { stageExecution } from "./stage-execution.js";
 
@@ -79,8 +79,7 @@ export class Pipeline {
           const performed = await this.perform(stage, repeat);
           if (performed.kind === "halted") return;
           if (performed.kind === "closed") return this.cleanUp();
-          if (performed.kind === "no_place")
-            return this.end({ kind: "ended", status: "inadmissible", stage: stage.name, reason: performed.reason, values: {} });
+          if (performed.kind === "no_place") return this.end(faulty("no_place", stage.name, performed.reason));
           if (performed.kind === "gone") return this.end({ kind: "interrupted", reason: performed.reason.slice(0, 4000) });
         }
         const judgement = this.judge(stage);
@@ -115,7 +114,7 @@ export class Pipeline {
       this.ended.push({ stage, repeat, executionId: id, outcome: found.outcome, stdout, stderr });
       return { kind: "ended" };
     } catch (error) {
-      if (error instanceof CandidateLayoutError) return { kind: "no_place", reason: error.message.slice(0, 4000) };
+      if (error instanceof CandidateLayoutError) return { kind: "no_place", reason: error.message };
       throw error;
     } finally {
       release();

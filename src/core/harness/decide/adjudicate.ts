@@ -10,6 +10,7 @@ import { configurationOf, type RunState, type Trial, type TrialResult, trialOf }
 import { calibrate } from "./calibrate.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { closePlan } from "./run.js";
+import { trialEnded } from "./trial-end.js";
 
 type Adjudicate = Extract<Command, { type: "adjudicate" }>;
 type Records = Adjudicate["records"];
@@ -177,19 +178,16 @@ function end(state: RunState, trial: Trial, status: TrialStatus, reason: string,
   const valid = statusClasses[status] === "valid" && trial.kind === "search" && trial.values !== null;
   const keptUnderAny =
     valid && state.bestUnderAny !== null && compareValues(environment, trial.values ?? {}, state.bestUnderAny.values) > 0;
-  return {
-    type: "trial.ended",
-    data: {
-      trial: trial.id,
-      status,
-      stage: facts.stage ?? null,
-      reason: reason.slice(0, 4000),
-      bestAtEnd: facts.best ?? state.leader?.trial ?? null,
-      comparatorVerdict: facts.comparatorVerdict ?? null,
-      leaderVerdict: facts.leaderVerdict ?? null,
-      keptUnderAny,
-    },
-  };
+  return trialEnded({
+    trial: trial.id,
+    status,
+    stage: facts.stage ?? null,
+    reason,
+    bestAtEnd: facts.best ?? state.leader?.trial ?? null,
+    comparatorVerdict: facts.comparatorVerdict ?? null,
+    leaderVerdict: facts.leaderVerdict ?? null,
+    keptUnderAny,
+  });
 }
 
 function comparatorOf(state: RunState, trial: Trial): string | null {

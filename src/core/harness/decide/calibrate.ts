@@ -5,6 +5,7 @@ import type { Noise } from "../../protocol/verdict.js";
 import { estimateOf, noiseOf, smallestConfirmableGain } from "../../statistics/verdict.js";
 import { configurationOf, type RunState, type Trial } from "../state.js";
 import { only } from "./decision.js";
+import { trialEnded } from "./trial-end.js";
 
 type Records = Extract<Command, { type: "adjudicate" }>["records"];
 
@@ -38,19 +39,7 @@ export function calibrate(state: RunState, baseline: Trial, records: Records): D
 }
 
 function endOfBaseline(): RunEvent {
-  return {
-    type: "trial.ended",
-    data: {
-      trial: "t0",
-      status: "keep",
-      stage: null,
-      reason: "the starting point, as measured here",
-      bestAtEnd: "t0",
-      comparatorVerdict: null,
-      leaderVerdict: null,
-      keptUnderAny: false,
-    },
-  };
+  return trialEnded({ trial: "t0", status: "keep", reason: "the starting point, as measured here", bestAtEnd: "t0" });
 }
 
 function blindRule(noise: Noise, rule: "any" | "threshold" | "confirmed", minimumGain: number | null): string | null {

@@ -5,6 +5,7 @@ import type { RunEvent } from "../../protocol/events.js";
 import { primaryMetric } from "../../protocol/measurement.js";
 import { configurationOf, type OpenMeasurement, type RunState, trialOf } from "../state.js";
 import { type Handler, only, refuse } from "./decision.js";
+import { trialEnded } from "./trial-end.js";
 
 type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
 
@@ -102,22 +103,7 @@ function interrupted(state: RunState, measurement: OpenMeasurement, reason: stri
   }
   const best = state.leader?.trial ?? null;
   const plan: RunEvent[] = trial.plan === null ? [] : [{ type: "plan.closed", data: { plan: trial.plan, outcome: "failed" } }];
-  return [
-    {
-      type: "trial.ended",
-      data: {
-        trial: trial.id,
-        status: "infrastructure_error",
-        stage: null,
-        reason: reason.slice(0, 4000),
-        bestAtEnd: best,
-        comparatorVerdict: null,
-        leaderVerdict: null,
-        keptUnderAny: false,
-      },
-    },
-    ...plan,
-  ];
+  return [trialEnded({ trial: trial.id, status: "infrastructure_error", reason, bestAtEnd: best }), ...plan];
 }
 
 /** More than this many calibrated deviations from the calibrated mean, and the host is said to have drifted. */

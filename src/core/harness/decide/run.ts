@@ -5,6 +5,7 @@ import type { BlobReference } from "../../protocol/ids.js";
 import { drawsOf } from "../draw.js";
 import { activeTime, type RunState } from "../state.js";
 import { type Handler, only, refuse } from "./decision.js";
+import { trialEnded } from "./trial-end.js";
 
 type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
 
@@ -197,19 +198,7 @@ function cancelOpen(state: RunState, reason: string): RunEvent[] {
 
 function cancelTrials(state: RunState, reason: string): RunEvent[] {
   return state.openTrials.flatMap((id): RunEvent[] => [
-    {
-      type: "trial.ended",
-      data: {
-        trial: id,
-        status: "cancelled",
-        stage: null,
-        reason,
-        bestAtEnd: state.leader?.trial ?? null,
-        comparatorVerdict: null,
-        leaderVerdict: null,
-        keptUnderAny: false,
-      },
-    },
+    trialEnded({ trial: id, status: "cancelled", reason, bestAtEnd: state.leader?.trial ?? null }),
     ...closePlan(state, id, "cancelled"),
   ]);
 }
