@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { createRun } from "../../src/app/create-run.js";
 import { openHost } from "../../src/app/environments.js";
+import { heldoutLook } from "../../src/app/heldout.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { ownRun } from "../../src/app/own-run.js";
 import { Project } from "../../src/app/project.js";
@@ -21,6 +22,7 @@ stages:
   - { name: train, run: sh train.sh, outputs: ["checkpoints/**"], repeats: 1, limits: { wall: 20 s } }
   - { name: select, trust: evaluator, run: sh select.sh, purpose: online }
   - { name: measure, trust: evaluator, run: sh measure.sh, purpose: in-loop }
+  - { name: unseen, trust: held-out, run: sh measure.sh, purpose: held-out }
 metrics:
   - { name: score, direction: maximize }
   - { name: seconds, direction: minimize, from: { wall: train } }
@@ -80,5 +82,8 @@ it("an online stage chooses the checkpoint that the in-loop stage measures, and 
   // The interleaved baseline was measured again, without a trial of its own.
   expect(run.state.remeasurements.length).toBeGreaterThan(0);
   expect(run.state.budget.spent.trials).toBe(2);
+  // A held-out look goes by the same choice of checkpoint.
+  const look = await heldoutLook(host, run, "t0", "a test", () => undefined);
+  expect([look.failure, look.heldout?.["score"]]).toEqual([null, 4]);
   run.close();
 });

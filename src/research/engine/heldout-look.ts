@@ -2,8 +2,8 @@ import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import type { Stage } from "../../core/protocol/environment.js";
 import { type EvaluatorVerdict, judgeStage } from "../../core/protocol/status.js";
 import { AttemptFolders } from "./attempt-folders.js";
-import { conclude, type EndedStage, readEvaluatorFile } from "./conclude.js";
-import { defaultCollectBytes, type PipelineHost, repeatSeed } from "./pipeline.js";
+import { conclude, type EndedStage, readEvaluatorFile, selectedOutput } from "./conclude.js";
+import { collectCap, type PipelineHost, repeatSeed } from "./pipeline.js";
 import { stageExecution } from "./stage-execution.js";
 
 /** What a look needs: no run, no ledger; nothing of it is recorded where a researcher could see it. */
@@ -22,12 +22,17 @@ export interface LookResult {
   readonly outcome: EndedStage["outcome"] | null;
 }
 
+/** A candidate's own stages, what chooses among its outputs on line, and the held-out ones; never the in-loop measurement. */
+function belongsToLook(stage: Stage): boolean {
+  return stage.trust === "candidate" || stage.trust === "held-out" || stage.purpose === "online";
+}
+
 /** Runs a candidate's own stages afresh, then the held-out ones, on one seed. */
 export async function lookAtHeldout(host: LookHost, id: string, manifest: CandidateManifest, seed: number): Promise<LookResult> {
   const folders = new AttemptFolders(`${host.scratch}/${id}`, host.giveToSandbox);
   const ended: EndedStage[] = [];
   try {
-    for (const stage of host.prepared.environment.stages.filter((each) => each.trust === "candidate" || each.trust === "held-out")) {
+    for (const stage of host.prepared.environment.stages.filter(belongsToLook)) {
       for (let repeat = 1; repeat <= stage.repeats; repeat++) {
         const failed = await perform(host, folders, id, manifest, seed, stage, repeat, ended);
         if (failed !== null) return failure(ended, failed.ended, failed.reason);
@@ -74,7 +79,8 @@ async function perform(
       manifest,
       content: host.blob,
       hostEnvironment,
-      collectMaxBytes: defaultCollectBytes,
+      collectMaxBytes: collectCap(prepared.environment.gates),
+      selected: selectedOutput(ended)?.selected ?? null,
       ...(stage.trust === "held-out" && heldoutFolder !== null ? { heldoutFolder } : {}),
     }),
   );
@@ -90,7 +96,7 @@ async function perform(
     stderr: host.putBlob(stderr.tail),
   };
   ended.push(last);
-  const verdict: EvaluatorVerdict | null = stage.trust === "held-out" ? readEvaluatorFile(host, folders, stage, last) : null;
+  const verdict: EvaluatorVerdict | null = stage.trust === "candidate" ? null : readEvaluatorFile(host, folders, stage, last);
   const judgement = judgeStage(stage, found.outcome, verdict);
   if (judgement.kind === "continue") return null;
   const said = Buffer.concat([stderr.head, stderr.tail]).toString("utf8").slice(-1000);

@@ -7,7 +7,7 @@ import type { Amount } from "../../core/protocol/budget.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import { digestOf } from "../../core/protocol/canonical.js";
 import type { Command } from "../../core/protocol/commands.js";
-import type { Stage } from "../../core/protocol/environment.js";
+import type { Environment, Stage } from "../../core/protocol/environment.js";
 import type { EventData } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 import { judgeStage, type StageJudgement } from "../../core/protocol/status.js";
@@ -49,7 +49,12 @@ export type StageCommand = WithoutTime<Extract<Command, { type: "start_stage" | 
 type Performed = { readonly kind: "ended" | "halted" | "closed" } | { readonly kind: "gone" | "no_place"; readonly reason: string };
 
 /** Largest declared output that is collected unless a gate allows more, in bytes. */
-export const defaultCollectBytes = 256 * 1024 * 1024;
+const defaultCollectBytes = 256 * 1024 * 1024;
+
+/** Largest declared output that is collected, in bytes. */
+export function collectCap(gates: Environment["gates"]): number {
+  return Math.max(defaultCollectBytes, ...gates.flatMap((gate) => ("artifact" in gate ? [gate.atMostBytes] : [])));
+}
 
 /**
  * Takes one attempt of a measurement through the stages that are still to run. After a crash it is called again with
@@ -141,18 +146,13 @@ export class Pipeline {
         manifest: this.manifest,
         content: this.host.blob,
         hostEnvironment,
-        collectMaxBytes: this.collectMaxBytes(),
+        collectMaxBytes: collectCap(prepared.environment.gates),
         selected: selectedOutput(this.ended)?.selected ?? null,
       });
       this.host.commit();
       await this.host.executor.start(execution);
     }
     return this.host.executor.wait(id);
-  }
-
-  private collectMaxBytes(): number {
-    const caps = this.host.prepared.environment.gates.flatMap((gate) => ("artifact" in gate ? [gate.atMostBytes] : []));
-    return Math.max(defaultCollectBytes, ...caps);
   }
 
   private judge(stage: Stage): StageJudgement {
