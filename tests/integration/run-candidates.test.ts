@@ -82,7 +82,8 @@ function rows(labels: string, port: number): Row[] {
     { what: "printing without end on standard error", does: "yes >&2\n", status: "over_budget", reason: /output limit/ },
     { what: "filling its output folder", does: "cat /dev/zero > $TRIALIST_OUTPUT/big\n", status: "over_budget", reason: /disk limit/ },
     { what: "filling its workspace", does: "cat /dev/zero > big\n", status: "over_budget", reason: /disk limit/ },
-    { what: "filling /tmp", does: "cat /dev/zero > /tmp/big\n", status: "over_budget", reason: /disk limit/ },
+    // A full /tmp refuses the write: who ends of that before anybody has counted has crashed, which is true as well.
+    { what: "filling /tmp", does: "cat /dev/zero > /tmp/big; sleep 10\n", status: "over_budget", reason: /disk limit/ },
     {
       what: "allocating without end",
       does: `awk 'BEGIN { s = "xxxxxxxxxxxxxxxx"; while (1) s = s s }'\n`,
