@@ -119,7 +119,7 @@ export function scriptedResearcher(): Researcher {
     name: "scripted",
     answer: async () => {
       calls += 1;
-      return { raw: answerFor(calls), usage: nothing };
+      return { raw: answerFor(calls), usage: nothing, model: null };
     },
   };
 }

@@ -93,11 +93,11 @@ export class Simulation {
     const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
     const role = roleNamed(call.role);
     const view = JSON.parse(decoder.decode(blobs.blob(call.view.blob))) as AnyView;
-    JSON.stringify(role.document(view, configurationOf(run.state).environment, blobs));
+    JSON.stringify(role.prompt(role.document(view, configurationOf(run.state).environment, blobs)));
     this.calls += 1;
     const raw = this.byWorld(() => answerFor(this.calls));
     const answer = role.read(raw, trialOf(run.state, call.base).candidate.blob, blobs);
-    run.take({ type: "answer_call", call: id, output: run.putBlob(raw), answer, usage: nothing });
+    run.take({ type: "answer_call", call: id, output: run.putBlob(raw), answer, usage: nothing, model: null, traffic: null });
   }
 
   private measure(id: string): void {

@@ -93,8 +93,9 @@ async function resolveConfiguration(run: string, frozen: FrozenEnvironment, requ
     parallel: request.parallel,
     sandbox: request.sandbox,
     limits: { callRounds: 3, refusedCalls: 5, attempts: 3, callWallMs: 120_000 },
+    researcherSettings: {},
     // A command researcher uses CPU time and nothing else; its limit is what it can use at worst.
-    callReservation: { costUsd: 0, tokens: 0, computeMs: request.budget.computeMs === null ? 0 : 3 * 120_000 },
+    callReservations: { "*": { costUsd: 0, tokens: 0, computeMs: request.budget.computeMs === null ? 0 : 3 * 120_000 } },
     host: {
       platform: process.platform,
       cpus: cpus().length,

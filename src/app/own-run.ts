@@ -109,6 +109,7 @@ async function drive(folder: string, host: Host, run: Run, executor: Executor, p
   const slots = new Slots(Math.max(cpus().length, configuration.parallel));
   const runner = new Runner(run, {
     host: { prepared, executor, slots, sandbox: configuration.sandbox, giveToSandbox, hostEnvironment: host.variables, scratch },
+    redact: (text) => text,
     researchers: researchersOf({
       executor,
       prepared,

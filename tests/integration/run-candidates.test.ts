@@ -310,7 +310,7 @@ describe("a bad researcher", () => {
       {
         1: proposes({ "evaluate.sh": "exit 0\n" }),
         2: whenShown("not_editable", proposes(baseline)),
-        3: whenShown("duplicate_candidate", proposes(scoring(300))),
+        3: whenShown("unchanged", proposes(scoring(300))),
       },
       { 1: "yes\n", 2: "kill -9 $$\n", 3: proposes(scoring(400)) },
       {
@@ -340,7 +340,7 @@ describe("a bad researcher", () => {
       "c2.2 hypothesis_missing files_missing",
       "c2.3 path_outside final",
       "c3.1 not_editable",
-      "c3.2 duplicate_candidate",
+      "c3.2 unchanged",
       "c3.3 answered",
       "c4.1 researcher_failed",
       "c4.2 researcher_failed",

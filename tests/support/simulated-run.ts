@@ -139,9 +139,10 @@ export class SimulatedRun {
 
   private answer(call: string, round: number): void {
     const answer = this.world.answer(call, round);
-    const usage = { trials: 0, costUsd: 0, tokens: 0, computeMs: 1 };
-    if (answer === "fail") this.dispatch({ at: this.at, type: "fail_call", call, kind: "researcher_failed", message: "scripted", usage });
-    else this.dispatch({ at: this.at, type: "answer_call", call, output: blobOf(call), answer, usage });
+    const bill = { usage: { trials: 0, costUsd: 0, tokens: 0, computeMs: 1 }, model: null, traffic: null };
+    if (answer === "fail")
+      this.dispatch({ at: this.at, type: "fail_call", call, kind: "researcher_failed", message: "scripted", todo: "", ...bill });
+    else this.dispatch({ at: this.at, type: "answer_call", call, output: blobOf(call), answer, ...bill });
   }
 
   private measure(id: string): void {

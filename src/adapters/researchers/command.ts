@@ -44,7 +44,7 @@ export function commandResearcher(options: CommandResearcherOptions): Researcher
         if (found.state === "gone") throw new ResearcherFailedError("infrastructure", found.reason, used(0));
         const { stdout, stderr } = await executor.output(id);
         assertWell(options.name, found.outcome, text(stderr));
-        return { raw: Buffer.concat([stdout.head, stdout.tail]), usage: used(found.outcome.cpuMs) };
+        return { raw: Buffer.concat([stdout.head, stdout.tail]), usage: used(found.outcome.cpuMs), model: null };
       } finally {
         signal.removeEventListener("abort", stop);
       }

@@ -1,59 +1,106 @@
 import picomatch from "picomatch";
 import type { CandidateManifest } from "../protocol/candidate.js";
+import type { PlanProposal } from "../protocol/commands.js";
 import type { Environment } from "../protocol/environment.js";
 import type { Violation } from "../protocol/events.js";
 import { trialId } from "../protocol/ids.js";
 
-/** A proposed change of files: new text, or null for a deletion. */
-export type Edits = ReadonlyMap<string, string | null>;
+/** New texts by path, or null for a deletion. */
+export type Files = ReadonlyMap<string, string | null>;
 
-/** What a proposer handed in, read and checked for shape alone. */
-export interface Proposal {
-  readonly hypothesis: string;
-  readonly expectedGain: number | null;
-  readonly respondsTo: readonly string[];
-  readonly commitment: Readonly<Record<string, unknown>>;
-  readonly edits: Edits;
+/** A replacement of one passage, which must occur exactly once. An empty `search` makes a file that is not there yet. */
+export interface Edit {
+  readonly path: string;
+  readonly search: string;
+  readonly replace: string;
 }
 
+/** What a proposer handed in, read and checked for shape alone. */
+export interface Proposal extends PlanProposal {
+  readonly files: Files;
+  readonly edits: readonly Edit[];
+}
+
+const maxRespondsTo = 20;
 const maxHypothesis = 4000;
 
-/** Reads a role's output `{ plan: { hypothesis, expected_change?, responds_to? }, files: { PATH: TEXT | null } }`. */
+/**
+ * Reads a role's output: `plan: { hypothesis, expected_change?, responds_to? }`, and the change as whole files, `files:
+ * { PATH: TEXT | null }` or `[{ path, content }]`, or as replacements, `edits: [{ path, search, replace }]`, or both.
+ */
 export function readProposal(output: unknown): Proposal | readonly Violation[] {
   if (!isRecord(output)) return [violation("not_an_object", "the answer must be one JSON object with the members plan and files", null)];
-  const plan = output.plan;
-  const files = output.files;
-  const problems: Violation[] = [];
-  if (!isRecord(plan)) problems.push(violation("plan_missing", "the member plan must be an object with a hypothesis", null));
-  else if (typeof plan.hypothesis !== "string" || plan.hypothesis.trim() === "")
-    problems.push(violation("hypothesis_missing", "plan.hypothesis must be a text of a sentence or two", null));
-  if (!isRecord(files) || Object.keys(files).length === 0)
-    problems.push(
-      violation("files_missing", "the member files must name at least one file with its full new text, or null to delete it", null),
-    );
-  else problems.push(...fileProblems(files));
-  if (problems.length > 0 || !isRecord(plan) || !isRecord(files)) return problems;
-  const expected = plan.expected_change;
+  const files = filesOf(output["files"]);
+  const edits = editsOf(output["edits"]);
+  const plan = readPlan(output["plan"]);
+  const problems = [plan, files, edits].flatMap((each) => (isProblem(each) ? each : []));
+  if (!isProblem(files) && !isProblem(edits) && files.size === 0 && edits.length === 0) problems.push(noChange);
+  if (isProblem(plan) || isProblem(files) || isProblem(edits) || problems.length > 0) return problems;
+  const read = { ...plan, files, edits };
+  const both = read.edits.find((edit) => read.files.has(edit.path));
+  if (both !== undefined) return [violation("edit_conflict", "a file is given whole and edited too: choose one", both.path)];
+  return read;
+}
+
+const noChange = violation(
+  "files_missing",
+  "files must name at least one file with its full new text, or null to delete it, or edits one replacement",
+  null,
+);
+
+/** Reads `{ hypothesis, expected_change?, responds_to? }`. */
+export function readPlan(plan: unknown): PlanProposal | Violation[] {
+  if (!isRecord(plan)) return [violation("plan_missing", "the member plan must be an object with a hypothesis", null)];
+  const { hypothesis, expected_change: expected, responds_to: respondsTo = [] } = plan;
+  if (typeof hypothesis !== "string" || hypothesis.trim() === "")
+    return [violation("hypothesis_missing", "plan.hypothesis must be a text of a sentence or two", null)];
+  const named = Array.isArray(respondsTo) ? respondsTo.slice(0, maxRespondsTo) : [];
+  const wrong = named.find((id) => typeof id !== "string" || !trialId.safeParse(id).success);
+  if (wrong !== undefined)
+    return [violation("unknown_trial", `plan.responds_to names trials, such as t3; ${JSON.stringify(wrong).slice(0, 100)} is none`, null)];
   return {
-    hypothesis: String(plan.hypothesis).slice(0, maxHypothesis),
+    hypothesis: hypothesis.slice(0, maxHypothesis),
     expectedGain: typeof expected === "number" && Number.isFinite(expected) ? expected : null,
-    respondsTo: Array.isArray(plan.responds_to)
-      ? plan.responds_to.filter((id): id is string => typeof id === "string" && trialId.safeParse(id).success).slice(0, 20)
-      : [],
+    respondsTo: named as string[],
     commitment: {},
-    edits: new Map(Object.entries(files) as [string, string | null][]),
   };
 }
 
-function fileProblems(files: Record<string, unknown>): Violation[] {
+function filesOf(given: unknown): Files | Violation[] {
+  if (given === undefined || given === null) return new Map();
+  const listed = Array.isArray(given)
+    ? given.map((each) => (isRecord(each) ? [each["path"], each["content"]] : [undefined, undefined]))
+    : null;
+  if (listed === null && !isRecord(given)) return [violation("files_missing", "files must be an object of texts by path, or a list", null)];
+  const entries = listed ?? Object.entries(given as Record<string, unknown>);
   const problems: Violation[] = [];
-  for (const [path, content] of Object.entries(files)) {
-    if (content !== null && typeof content !== "string")
-      problems.push(violation("file_not_text", "a file's new content must be a text, or null to delete it", path));
-    else if (typeof content === "string" && content.includes("\u0000"))
-      problems.push(violation("file_not_text", "a file's text must not hold NUL characters", path));
+  for (const [path, content] of entries) {
+    const problem = typeof path === "string" ? textProblem(content) : "every file needs a path";
+    if (problem !== null) problems.push(violation("file_not_text", problem, typeof path === "string" ? path : null));
   }
-  return problems;
+  return problems.length > 0 ? problems : new Map(entries as [string, string | null][]);
+}
+
+function textProblem(content: unknown): string | null {
+  if (content !== null && typeof content !== "string") return "a file's new content must be a text, or null to delete it";
+  return typeof content === "string" && content.includes("\u0000") ? "a file's text must not hold NUL characters" : null;
+}
+
+function editsOf(given: unknown): Edit[] | Violation[] {
+  if (given === undefined || given === null) return [];
+  if (!Array.isArray(given)) return [violation("edit_shape", "edits must be a list of { path, search, replace }", null)];
+  const problems: Violation[] = [];
+  for (const each of given) {
+    const texts = isRecord(each) ? [each["path"], each["search"], each["replace"]] : [];
+    if (texts.length !== 3 || texts.some((text) => typeof text !== "string" || text.includes("\u0000")))
+      problems.push(violation("edit_shape", "every edit needs path, search and replace, three texts without NUL characters", null));
+  }
+  return problems.length > 0 ? problems.slice(0, 20) : (given as Edit[]).map(({ path, search, replace }) => ({ path, search, replace }));
+}
+
+/** Whether something could not be read: what is wrong with it then, at least one thing. */
+function isProblem<T>(read: T | Violation[]): read is Violation[] {
+  return Array.isArray(read) && read.length > 0 && read.every((each) => isRecord(each) && "code" in each);
 }
 
 /** Why these edits are not a candidate of this environment; empty when they are. */

@@ -137,10 +137,15 @@ export interface OpenCall {
   move: Record<string, string | number | null>;
   seed: number;
   bestAtView: string | null;
+  /** What is left of it: what a round used is spent. */
   reservation: Amount;
   /** The round that is due, from 1. */
   round: number;
   violations: Violation[];
+  /** What came in the round before and was refused; null when nothing came. */
+  lastOutput: BlobReference | null;
+  /** A failure suspended the run: nobody is asking now, and nothing of the reservation is being used. */
+  halted: boolean;
 }
 
 export interface OpenSession {

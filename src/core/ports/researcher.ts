@@ -1,5 +1,17 @@
 import type { Amount } from "../protocol/budget.js";
+import type { CallFailure } from "../protocol/call-failure.js";
 import type { Violation } from "../protocol/events.js";
+import type { ModelUse } from "../protocol/model-use.js";
+
+/** A role's question in words, for whoever reads words: bounded in bytes, whatever the age of the run. */
+export interface RolePrompt {
+  readonly system: string;
+  readonly user: string;
+  /** The shape of the answer: its name, and a JSON schema in the subset that every provider takes. */
+  readonly answer: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
+  /** What came the round before, and what was wrong with it; null in round 1. */
+  readonly repair: { readonly answer: string; readonly message: string } | null;
+}
 
 /** One question to a researcher: one frozen view in, one output out. */
 export interface RoleRequest {
@@ -13,24 +25,43 @@ export interface RoleRequest {
   readonly violations: readonly Violation[];
   /** The view with its contents filled in; JSON. */
   readonly view: unknown;
+  /** The same in words, built when it is asked for. */
+  readonly prompt: () => RolePrompt;
+  /** What this call may still use; infinite where the run has no cap. Nothing whose worst case passes it may be started. */
+  readonly allowance: Amount;
+}
+
+/** What went over the wire to a model and back, without keys; JSON. */
+export interface ModelRecord {
+  readonly use: ModelUse;
+  readonly traffic: Uint8Array;
 }
 
 export interface RoleAnswer {
   /** Exactly what came back, before anybody read it. */
   readonly raw: Uint8Array;
   readonly usage: Amount;
+  /** Null where no language model was asked by us. */
+  readonly model: ModelRecord | null;
 }
+
+/** A call that nobody wants any more does not fail: its answer is dropped. */
+export type FailureKind = Exclude<CallFailure, "cancelled">;
 
 /** No answer came, and why. `usage`: what it cost all the same. */
 export class ResearcherFailedError extends Error {
   override readonly name = "ResearcherFailedError";
+  readonly todo: string;
+  readonly model: ModelRecord | null;
   constructor(
-    readonly kind: "researcher_failed" | "timed_out" | "no_answer" | "infrastructure",
+    readonly kind: FailureKind,
     message: string,
     readonly usage: Amount,
-    options?: { cause?: unknown },
+    options?: { readonly cause?: unknown; readonly todo?: string; readonly model?: ModelRecord | null },
   ) {
     super(message, options);
+    this.todo = options?.todo ?? "";
+    this.model = options?.model ?? null;
   }
 }
 

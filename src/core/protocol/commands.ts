@@ -1,10 +1,12 @@
 import { z } from "zod";
 import type { NewBlob } from "../ports/ledger.js";
+import type { FailureKind } from "../ports/researcher.js";
 import type { Amount } from "./budget.js";
 import type { CandidateManifest } from "./candidate.js";
 import type { EventData, RunEvent, Violation } from "./events.js";
 import type { BlobReference, ManifestReference } from "./ids.js";
 import type { RecordSet } from "./measurement.js";
+import type { ModelUse } from "./model-use.js";
 import type { RunConfiguration } from "./run.js";
 
 /** A commitment made before any measurement. */
@@ -41,6 +43,14 @@ export type Answer =
     }
   | { readonly kind: "unreadable"; readonly violations: readonly Violation[] };
 
+/** What a role call used, and of which model. */
+interface Bill {
+  readonly usage: Amount;
+  readonly model: ModelUse | null;
+  /** Blob of what went over the wire. */
+  readonly traffic: BlobReference | null;
+}
+
 /** Reference rows beside the baseline. */
 export interface ReferenceCandidate {
   readonly name: string;
@@ -61,14 +71,15 @@ export type Command = { readonly at: number } & (
   | { readonly type: "open_span"; readonly epoch: number; readonly previousEndedAt: number | null }
   /** Ask the organization for its next move. */
   | { readonly type: "advance" }
-  | { readonly type: "answer_call"; readonly call: string; readonly output: BlobReference; readonly answer: Answer; readonly usage: Amount }
-  | {
+  | ({ readonly type: "answer_call"; readonly call: string; readonly output: BlobReference; readonly answer: Answer } & Bill)
+  | ({
       readonly type: "fail_call";
       readonly call: string;
-      readonly kind: EventData<"call.failed">["kind"];
+      readonly kind: FailureKind;
       readonly message: string;
-      readonly usage: Amount;
-    }
+      /** What the person who resumes has to do first; empty where the kind says enough. */
+      readonly todo: string;
+    } & Bill)
   /** The way in for sessions, MCP clients and people: nobody asked for it. */
   | {
       readonly type: "submit";

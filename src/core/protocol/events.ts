@@ -1,10 +1,12 @@
 import { z } from "zod";
 import type { StoredEvent } from "../ports/ledger.js";
 import { amount } from "./budget.js";
+import { callFailure } from "./call-failure.js";
 import { UnknownRecordError } from "./errors.js";
 import { expected } from "./expected.js";
 import { blobReference, callId, manifestReference, measurementId, planId, sessionId, trialId, wakeUpId } from "./ids.js";
 import { measured, metricValues } from "./measurement.js";
+import { modelUse } from "./model-use.js";
 import { stageOutcome } from "./outcome.js";
 import { runConfiguration } from "./run.js";
 import { trialStatus } from "./status.js";
@@ -19,6 +21,8 @@ const reason = z.string().max(4000);
 export const violation = z.strictObject({ code: z.string().max(80), message: z.string().max(2000), path: z.string().max(1000).nullable() });
 export type Violation = z.infer<typeof violation>;
 export const usage = amount;
+/** Who answered, where a language model was asked by us, and what went over the wire: a blob of JSON. */
+const asked = { model: modelUse.nullable(), traffic: blobReference.nullable() };
 
 /** Why a measurement is made. */
 export const measurementReasons = ["first", "calibration", "reference", "confirmation", "confirmation_of_leader", "remeasurement"] as const;
@@ -60,7 +64,7 @@ export const eventSchemas = {
     bestAtView: trialId.nullable(),
     reservation: amount,
   }),
-  "call.answered": z.strictObject({ call: callId, round: z.number().int().positive(), output: blobReference, usage }),
+  "call.answered": z.strictObject({ call: callId, round: z.number().int().positive(), output: blobReference, usage, ...asked }),
   /** The output was not admitted. Not `final`: the same call is asked again with the violations. */
   "call.refused": z.strictObject({
     call: callId,
@@ -69,15 +73,17 @@ export const eventSchemas = {
     violations: z.array(violation).min(1),
     final: z.boolean(),
     usage,
+    ...asked,
   }),
-  /** No output came. Not `final`: it is tried again. */
+  /** No output came. Not `final`: it is tried again, in the same round where the failure suspends the run. */
   "call.failed": z.strictObject({
     call: callId,
     round: z.number().int().positive(),
-    kind: z.enum(["researcher_failed", "timed_out", "no_answer", "cancelled", "infrastructure"]),
+    kind: callFailure,
     message: reason,
     final: z.boolean(),
     usage,
+    ...asked,
   }),
 
   "session.opened": z.strictObject({
@@ -245,10 +251,32 @@ export type RunEvent = { [T in EventType]: { readonly type: T; readonly data: Ev
 export type StoredRunEvent = RunEvent & { readonly sequence: number; readonly at: number };
 
 /** Current version of every event type; those not named are at 1. */
-const currentVersions: Partial<Record<EventType, number>> = {};
+const currentVersions: Partial<Record<EventType, number>> = {
+  "run.started": 2,
+  "call.answered": 2,
+  "call.refused": 2,
+  "call.failed": 2,
+};
 
 /** From version n to n + 1, by type: `upcasters["trial.ended"][1]` makes a version 2 out of a version 1. */
-const upcasters: Partial<Record<EventType, Readonly<Record<number, (data: unknown) => unknown>>>> = {};
+const upcasters: Partial<Record<EventType, Readonly<Record<number, (data: unknown) => unknown>>>> = {
+  "run.started": { 1: withReservationsByRole },
+  "call.answered": { 1: withoutModel },
+  "call.refused": { 1: withoutModel },
+  "call.failed": { 1: withoutModel },
+};
+
+/** Version 1 had one reservation for every role and knew command researchers alone, which have no settings. */
+function withReservationsByRole(data: unknown): unknown {
+  const { configuration } = data as { configuration: { callReservation: unknown } };
+  const { callReservation, ...rest } = configuration;
+  return { configuration: { ...rest, callReservations: { "*": callReservation }, researcherSettings: {} } };
+}
+
+/** Version 1 knew command researchers alone. */
+function withoutModel(data: unknown): unknown {
+  return { ...(data as object), model: null, traffic: null };
+}
 
 export function currentVersion(type: EventType): number {
   return currentVersions[type] ?? 1;

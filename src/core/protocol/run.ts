@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { budgetLimits } from "./budget.js";
+import { type Amount, budgetLimits } from "./budget.js";
 import { environment, promotion } from "./environment.js";
 import { runName } from "./ids.js";
 
@@ -12,6 +12,8 @@ export const runConfiguration = z.strictObject({
   organization: z.strictObject({ name: z.string().max(40), configuration: z.record(z.string(), z.unknown()) }),
   /** Role → researcher name; `*` is everyone else's. */
   researchers: z.record(z.string(), z.string().min(1).max(8000)),
+  /** Researcher name → its settings, resolved and without secrets; what they hold is the business of its adapter. */
+  researcherSettings: z.record(z.string(), z.record(z.string(), z.unknown())),
   budget: budgetLimits,
   promotion,
   /** Varies researchers and policy draws, nothing else. */
@@ -29,12 +31,11 @@ export const runConfiguration = z.strictObject({
     /** Wall limit of one command researcher's call. */
     callWallMs: z.number().int().positive(),
   }),
-  /** What a role call reserves before it starts. */
-  callReservation: z.strictObject({
-    costUsd: z.number().nonnegative(),
-    tokens: z.number().int().nonnegative(),
-    computeMs: z.number().nonnegative(),
-  }),
+  /** Role → what a call reserves before it starts: the most that its rounds can use. `*` is everyone else's. */
+  callReservations: z.record(
+    z.string(),
+    z.strictObject({ costUsd: z.number().nonnegative(), tokens: z.number().int().nonnegative(), computeMs: z.number().nonnegative() }),
+  ),
   host: z.strictObject({
     platform: z.string(),
     cpus: z.number().int().positive(),
@@ -44,3 +45,8 @@ export const runConfiguration = z.strictObject({
   }),
 });
 export type RunConfiguration = z.infer<typeof runConfiguration>;
+
+/** What a call of this role reserves before it starts, beside the trial that may come of it. */
+export function callReservation(configuration: RunConfiguration, role: string): Omit<Amount, "trials"> {
+  return configuration.callReservations[role] ?? configuration.callReservations["*"] ?? { costUsd: 0, tokens: 0, computeMs: 0 };
+}

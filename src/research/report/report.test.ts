@@ -469,6 +469,8 @@ describe("status text", () => {
         violations: [{ code: "outside", message: hostile, path: "../\u001b]0;x" }],
         final: true,
         usage: nothing,
+        model: null,
+        traffic: null,
       },
     });
     const texts = [

@@ -1,27 +1,51 @@
-import { isPlainPath, readProposal, violation } from "../../core/harness/admission.js";
+import { isPlainPath, type Proposal, readProposal, violation } from "../../core/harness/admission.js";
+import { applyEdits } from "../../core/harness/edits.js";
 import type { ProposalView } from "../../core/harness/views.js";
 import { type CandidateFile, type CandidateManifest, manifestOf } from "../../core/protocol/candidate.js";
 import { canonicalJson, type Digest } from "../../core/protocol/canonical.js";
 import type { Answer } from "../../core/protocol/commands.js";
 import type { Environment } from "../../core/protocol/environment.js";
+import type { Violation } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
+import { type ProposalDocument, proposalPrompt, proposalPromptBytes } from "./proposal-prompt.js";
 import { type Blobs, manifestAt, type Role } from "./role.js";
+import { longestAnswer, plainFile, plainSentence, readJson } from "./tolerant-json.js";
 
 const decoder = new TextDecoder();
 
 /** Characters of a failed stage's output that a role is shown: the beginning and the end. */
 const shownOutput = { whole: 5100, each: 2500 };
 
-/** A role that proposes a change of files, a plan with its candidate in one; what it is asked to do is in its name and view. */
-function proposer(name: string): Role<ProposalView> {
-  return { name, document: proposalDocument, read: readAnswer };
+/** A role that proposes a change of files, a plan with its candidate in one. */
+function proposer(name: string, task: string): Role<ProposalView, ProposalDocument> {
+  return {
+    name,
+    promptBytes: proposalPromptBytes,
+    document: proposalDocument,
+    prompt: (document) => proposalPrompt(task, document),
+    read: readAnswer,
+  };
 }
 
-export const draft = proposer("draft");
-export const debug = proposer("debug");
-export const improve = proposer("improve");
+const everybody = `You improve a program by experiments. Every change that you propose is run and measured in a sandbox, without network,
+by a program that you cannot see or influence; only a better measurement counts.`;
 
-function proposalDocument(view: ProposalView, environment: Environment, blobs: Blobs): unknown {
+export const draft = proposer(
+  "draft",
+  `${everybody} Your task now: a fresh solution. Take an approach that differs from what was tried, simple enough to work at once;
+the files below show how a solution reads its inputs and writes its outputs.`,
+);
+export const debug = proposer(
+  "debug",
+  `${everybody} Your task now: the program below failed. Find the cause in its output, and mend it with the smallest change that keeps its idea.`,
+);
+export const improve = proposer(
+  "improve",
+  `${everybody} Your task now: one change that makes the program below better. Change one thing, so that its effect can be measured;
+do not repeat what was tried without success.`,
+);
+
+function proposalDocument(view: ProposalView, environment: Environment, blobs: Blobs): ProposalDocument {
   const { base, failure } = view;
   return {
     environment: {
@@ -32,6 +56,9 @@ function proposalDocument(view: ProposalView, environment: Environment, blobs: B
       gates: environment.gates,
       editable: environment.surface.editable,
       maxBytes: environment.surface.maxBytes,
+      limits: environment.stages
+        .filter((stage) => stage.trust === "candidate")
+        .map(({ name, limits: { wallMs, memoryBytes, cpus } }) => ({ stage: name, wallMs, memoryBytes, cpus })),
     },
     base: {
       trial: base.trial,
@@ -66,36 +93,55 @@ function filesOf(digest: Digest, blobs: Blobs): Record<string, string> {
 }
 
 function readAnswer(raw: Uint8Array, base: Digest, blobs: Blobs): Answer {
-  const output = parseJson(decoder.decode(raw));
-  if (output === undefined)
-    return { kind: "unreadable", violations: [violation("not_json", "the answer must be one JSON document and nothing else", null)] };
+  const output = readJson(decoder.decode(raw), ["plan", "files", "edits"]);
+  if (output === undefined) return unreadable(noJson(raw));
   const proposal = readProposal(output);
-  if (!("edits" in proposal)) return { kind: "unreadable", violations: proposal };
-  const outside = [...proposal.edits.keys()].filter((path) => !isPlainPath(path));
-  if (outside.length > 0)
-    return {
-      kind: "unreadable",
-      violations: outside.map((path) =>
-        violation("path_outside", "a path must be relative, with forward slashes, without . or .. parts", path),
-      ),
-    };
-  const manifest = applyEdits(manifestAt(base, blobs), proposal.edits, blobs);
-  const bytes = new TextEncoder().encode(canonicalJson(manifest));
-  return {
-    kind: "proposal",
-    hypothesis: proposal.hypothesis,
-    expectedGain: proposal.expectedGain,
-    respondsTo: proposal.respondsTo,
-    commitment: proposal.commitment,
-    candidate: { ...blobs.putBlob(bytes), manifest: true },
-    manifest,
-    edited: [...proposal.edits.keys()],
-  };
+  if (!("edits" in proposal)) return unreadable(...proposal);
+  const manifest = manifestAt(base, blobs);
+  const edited = new Set([...proposal.files.keys(), ...proposal.edits.map(({ path }) => path)]);
+  const outside = [...edited].filter((path) => !isPlainPath(path));
+  if (outside.length > 0) return unreadable(...outside.map((path) => violation("path_outside", plainPaths, path)));
+  const texts = newTexts(proposal, manifest, blobs);
+  if (Array.isArray(texts)) return unreadable(...texts);
+  const changed = changedManifest(manifest, texts, blobs);
+  const bytes = new TextEncoder().encode(canonicalJson(changed));
+  const candidate = { ...blobs.putBlob(bytes), manifest: true } as const;
+  if (candidate.blob === base)
+    return unreadable(violation("unchanged", `the files are the same as those of the trial it starts from`, null));
+  const { respondsTo, expectedGain, commitment } = proposal;
+  const hypothesis = plainSentence(proposal.hypothesis);
+  if (hypothesis === "") return unreadable(violation("hypothesis_missing", "plan.hypothesis must be a text of a sentence or two", null));
+  return { kind: "proposal", hypothesis, expectedGain, respondsTo, commitment, candidate, manifest: changed, edited: [...edited] };
 }
 
-function applyEdits(base: CandidateManifest, edits: ReadonlyMap<string, string | null>, blobs: Blobs): CandidateManifest {
+const plainPaths = "a path must be relative, with forward slashes, without . or .. parts";
+
+function unreadable(...violations: readonly Violation[]): Answer {
+  return { kind: "unreadable", violations: violations.slice(0, 20) };
+}
+
+function noJson(raw: Uint8Array): Violation {
+  if (raw.byteLength === 0) return violation("empty_answer", "the answer was empty: one JSON document must come", null);
+  if (raw.byteLength > longestAnswer)
+    return violation("too_long", `the answer holds ${raw.byteLength} bytes, at most ${longestAnswer} are read`, null);
+  return violation("not_json", "the answer must be one JSON document and nothing else", null);
+}
+
+/** The texts that the proposal gives its files; null deletes one. */
+function newTexts(proposal: Proposal, base: CandidateManifest, blobs: Blobs): Map<string, string | null> | Violation[] {
+  const files = new Map(base.files.map((file) => [file.path, file.digest]));
+  const applied = applyEdits(proposal.edits, (path) => {
+    const digest = files.get(path);
+    return digest === undefined ? undefined : decoder.decode(blobs.blob(digest));
+  });
+  if (Array.isArray(applied)) return applied;
+  const whole = [...proposal.files].map(([path, text]) => [path, text === null ? null : plainFile(text)] as const);
+  return new Map([...whole, ...applied]);
+}
+
+function changedManifest(base: CandidateManifest, texts: ReadonlyMap<string, string | null>, blobs: Blobs): CandidateManifest {
   const files = new Map<string, CandidateFile>(base.files.map((file) => [file.path, file]));
-  for (const [path, content] of edits) {
+  for (const [path, content] of texts) {
     if (content === null) files.delete(path);
     else {
       const stored = blobs.putBlob(new TextEncoder().encode(content));
@@ -103,12 +149,4 @@ function applyEdits(base: CandidateManifest, edits: ReadonlyMap<string, string |
     }
   }
   return manifestOf([...files.values()]);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,3 +1,4 @@
+import type { RolePrompt } from "../../core/ports/researcher.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import { candidateManifest } from "../../core/protocol/candidate.js";
 import type { Digest } from "../../core/protocol/canonical.js";
@@ -11,11 +12,18 @@ export interface Blobs {
   readonly putBlob: (bytes: Uint8Array) => BlobReference;
 }
 
-/** A contract for one kind of thinking: a frozen view in, a checked output out. `View` is what its view builder makes. */
-export interface Role<View> {
+/**
+ * A contract for one kind of thinking: a frozen view in, a checked output out. `View` is what its view builder makes,
+ * `Document` the same with its contents filled in: JSON, bounded by the view and the environment.
+ */
+export interface Role<View, Document = unknown> {
   readonly name: string;
+  /** Most UTF-8 bytes of a prompt, its repair and its schema: what a call of a model reserves rests on it. */
+  readonly promptBytes: number;
   /** Fills a frozen view with its contents: the document that a researcher is handed. */
-  document(view: View, environment: Environment, blobs: Blobs): unknown;
+  document(view: View, environment: Environment, blobs: Blobs): Document;
+  /** The document in words, for whoever reads words. */
+  prompt(document: Document): Omit<RolePrompt, "repair">;
   /** Reads a raw answer, storing what it holds; or says what is wrong with it. `base`: manifest of the call's base trial. */
   read(raw: Uint8Array, base: Digest, blobs: Blobs): Answer;
 }

@@ -1,18 +1,19 @@
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
 import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
-import { configurationOf, trialOf } from "../../core/harness/state.js";
-import { leaving, type Researcher, ResearcherFailedError } from "../../core/ports/researcher.js";
-import { RefusedError } from "../../core/protocol/errors.js";
+import { trialOf } from "../../core/harness/state.js";
+import { leaving, type Researcher } from "../../core/ports/researcher.js";
 import type { RecordSet } from "../../core/protocol/measurement.js";
 import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
-import { type AnyView, roleNamed } from "../roles/registry.js";
 import { manifestAt } from "../roles/role.js";
+import { performRoleCall, type RoleCallHost } from "./role-call.js";
 import type { Run, TimelessCommand } from "./run.js";
 
 export interface RunnerOptions {
   readonly host: Omit<PipelineHost, "blob" | "putBlob" | "record" | "commit" | "settled" | "halted">;
   readonly researchers: ReadonlyMap<string, Researcher>;
+  /** Takes secrets out of everything that a researcher is shown. */
+  readonly redact: (text: string) => string;
 }
 
 const decoder = new TextDecoder();
@@ -104,7 +105,7 @@ export class Runner {
     for (const item of due(this.run.state, this.run.now())) {
       switch (item.kind) {
         case "call":
-          this.launch(`${item.call}.${item.round}`, (signal) => this.performCall(item.call, item.round, signal));
+          this.launch(`${item.call}.${item.round}`, (signal) => performRoleCall(this.callHost, item.call, item.round, signal));
           break;
         case "measurement":
           this.launch(item.measurement, () => this.measure(item.measurement));
@@ -116,6 +117,17 @@ export class Runner {
       if (this.run.state.version !== before) return true;
     }
     return false;
+  }
+
+  private get callHost(): RoleCallHost {
+    const { run, options } = this;
+    return {
+      run,
+      researchers: options.researchers,
+      redact: options.redact,
+      wanted: (call) => !this.leaving && run.state.calls[call] !== undefined,
+      take: (command) => this.take(command),
+    };
   }
 
   private settle(item: Exclude<Due, { kind: "call" | "measurement" }>): void {
@@ -219,55 +231,6 @@ export class Runner {
         return true;
       },
     };
-  }
-
-  private async performCall(id: string, round: number, signal: AbortSignal): Promise<void> {
-    const { run } = this;
-    const call = run.state.calls[id];
-    if (call === undefined) return;
-    run.commit();
-    const role = roleNamed(call.role);
-    const view = JSON.parse(decoder.decode(run.ledger.blob(call.view.blob))) as AnyView;
-    const blobs = { blob: (digest: string) => run.ledger.blob(digest), putBlob: (bytes: Uint8Array) => run.putBlob(bytes) };
-    const document = role.document(view, configurationOf(run.state).environment, blobs);
-    const researcher = this.researcherNamed(call.researcher);
-    try {
-      const answer = await researcher.answer(
-        { call: id, round, role: call.role, seed: call.seed, violations: call.violations, view: document },
-        signal,
-      );
-      if (this.leaving || run.state.calls[id] === undefined) return;
-      this.take({
-        type: "answer_call",
-        call: id,
-        output: run.putBlob(answer.raw),
-        answer: role.read(answer.raw, trialOf(run.state, call.base).candidate.blob, blobs),
-        usage: answer.usage,
-      });
-      await this.settleCall(researcher, id, round);
-    } catch (error) {
-      if (!(error instanceof ResearcherFailedError)) throw error;
-      if (this.leaving || run.state.calls[id] === undefined) return;
-      this.take({ type: "fail_call", call: id, kind: error.kind, message: error.message, usage: error.usage });
-      await this.settleCall(researcher, id, round);
-    }
-  }
-
-  /** Lets a researcher drop what it kept for a crash, once its answer can no longer be lost. */
-  private async settleCall(researcher: Researcher, call: string, round: number): Promise<void> {
-    if (researcher.settled === undefined) return;
-    this.run.commit();
-    await researcher.settled({ call, round });
-  }
-
-  private researcherNamed(name: string): Researcher {
-    const researcher = this.options.researchers.get(name);
-    if (researcher !== undefined) return researcher;
-    throw new RefusedError({
-      expected: `one of the researchers ${[...this.options.researchers.keys()].join(", ")}`,
-      found: name,
-      where: "run configuration",
-    });
   }
 
   private loadRecords(trial: string): ReadonlyMap<string, RecordSet> {

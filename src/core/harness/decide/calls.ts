@@ -1,13 +1,15 @@
 import type { Move } from "../../organizations/organization.js";
 import { organizationNamed } from "../../organizations/registry.js";
 import type { Amount } from "../../protocol/budget.js";
-import { exceeds } from "../../protocol/budget.js";
+import { exceeds, nothing } from "../../protocol/budget.js";
+import { suspendsRun } from "../../protocol/call-failure.js";
 import { canonicalJson, digestOf } from "../../protocol/canonical.js";
 import type { Answer, CandidateProposal, Command, Decision, PlanProposal, Submission } from "../../protocol/commands.js";
-import type { RunEvent, Violation } from "../../protocol/events.js";
+import type { EventData, RunEvent, Violation } from "../../protocol/events.js";
+import { callReservation } from "../../protocol/run.js";
 import { surfaceViolations, violation } from "../admission.js";
 import { drawsOf } from "../draw.js";
-import { activeTime, configurationOf, type OpenCall, type RunState } from "../state.js";
+import { activeTime, configurationOf, type OpenCall, type RunState, trialNamed } from "../state.js";
 import { viewBuilders } from "../views.js";
 import { type Handler, only, refuse, withBlobs } from "./decision.js";
 import { finishing, knowledgeEvents } from "./run.js";
@@ -20,9 +22,8 @@ export const advance: Handler<Of<"advance">> = (state, command) => {
   const configuration = configurationOf(state);
   const remeasurement = dueRemeasurement(state);
   if (remeasurement !== null) return only(remeasurement);
-  const reservation: Amount = { trials: 1, ...configuration.callReservation };
-  const cap = exceeds(state.budget, configuration.budget, reservation);
-  if (cap !== null) return exhausted(state, cap);
+  const full = exceeds(state.budget, configuration.budget, { ...nothing, trials: 1 });
+  if (full !== null) return exhausted(state, full);
   const { wallMs } = configuration.budget;
   if (wallMs !== null && activeTime(state, command.at) + state.pipelineWallMs > wallMs) {
     // A trial that cannot end in the time that is left would be cancelled half-way: it is not started.
@@ -57,6 +58,11 @@ function requestCall(state: RunState, move: Extract<Move, { kind: "call" }>, at:
   const configuration = configurationOf(state);
   const number = state.counters.call + 1;
   const expects = move.expects ?? "proposal";
+  // Only an answer that brings a candidate can become a trial.
+  const trials = expects === "proposal" || expects === "candidate" ? 1 : 0;
+  const reservation: Amount = { trials, ...callReservation(configuration, move.role) };
+  const cap = exceeds(state.budget, configuration.budget, reservation);
+  if (cap !== null) return exhausted(state, cap);
   const bytes = new TextEncoder().encode(canonicalJson(viewBuilders[move.view ?? "proposal"](state, move.role, move.base, at)));
   const view = { blob: digestOf(bytes), bytes: bytes.byteLength };
   return withBlobs([{ digest: view.blob, bytes }], {
@@ -74,8 +80,7 @@ function requestCall(state: RunState, move: Extract<Move, { kind: "call" }>, at:
       move: { ...move.detail },
       seed: drawsOf(configuration.seed).seed("call", number),
       bestAtView: state.leader?.trial ?? null,
-      // Only an answer that brings a candidate can become a trial.
-      reservation: { trials: expects === "proposal" || expects === "candidate" ? 1 : 0, ...configuration.callReservation },
+      reservation,
     },
   });
 }
@@ -123,7 +128,7 @@ export const answerCall: Handler<Of<"answer_call">> = (state, command) => {
   if (violations.length > 0) return only(...refusedCall(state, call, command, violations));
   const answered: RunEvent = {
     type: "call.answered",
-    data: { call: call.id, round: call.round, output: command.output, usage: command.usage },
+    data: { call: call.id, round: call.round, output: command.output, ...billOf(command) },
   };
   return only(answered, ...admitAnswer(state, call, command.answer));
 };
@@ -163,7 +168,7 @@ function refusedCall(state: RunState, call: OpenCall, command: Of<"answer_call">
   return [
     {
       type: "call.refused",
-      data: { call: call.id, round: call.round, output: command.output, violations: violations.slice(0, 20), final, usage: command.usage },
+      data: { call: call.id, round: call.round, output: command.output, violations: violations.slice(0, 20), final, ...billOf(command) },
     },
     ...suspendLane(state, call.id, final),
   ];
@@ -171,15 +176,28 @@ function refusedCall(state: RunState, call: OpenCall, command: Of<"answer_call">
 
 export const failCall: Handler<Of<"fail_call">> = (state, command) => {
   const call = openCall(state, command.call);
-  const final = call.round >= configurationOf(state).limits.callRounds;
-  return only(
-    {
-      type: "call.failed",
-      data: { call: call.id, round: call.round, kind: command.kind, message: command.message.slice(0, 4000), final, usage: command.usage },
-    },
-    ...suspendLane(state, call.id, final),
-  );
+  const { kind } = command;
+  const final = kind === "budget" || (!suspendsRun(kind) && call.round >= configurationOf(state).limits.callRounds);
+  const message = command.message.slice(0, 4000);
+  const failed: RunEvent = { type: "call.failed", data: { call: call.id, round: call.round, kind, message, final, ...billOf(command) } };
+  return only(failed, ...(suspendsRun(kind) ? suspendWithCall(state, command) : suspendLane(state, call.id, final)));
 };
+
+/** The call stays open: the same question is asked again when the run is resumed. */
+function suspendWithCall(state: RunState, { message, todo }: Of<"fail_call">): RunEvent[] {
+  if (state.phase === "paused" || state.phase === "suspended") return [];
+  const { run } = configurationOf(state);
+  const resume = `Then \`trialist resume ${run}\`: the same question is asked again.`;
+  return [{ type: "run.suspended", data: { reason: message.slice(0, 4000), todo: `${todo} ${resume}`.trim().slice(0, 2000) } }];
+}
+
+function billOf({
+  usage,
+  model,
+  traffic,
+}: Of<"answer_call"> | Of<"fail_call">): Pick<EventData<"call.answered">, "usage" | "model" | "traffic"> {
+  return { usage, model, traffic };
+}
 
 /** Refusals have their own bound, so that a researcher that is always refused suspends the run instead of spinning. */
 function suspendLane(state: RunState, call: string, final: boolean): RunEvent[] {
@@ -228,7 +246,11 @@ export const submit: Handler<Of<"submit">> = (state, command) => {
 
 function planViolations(state: RunState, base: string, proposal: PlanProposal): readonly Violation[] {
   const organization = organizationNamed(configurationOf(state).organization.name);
-  return organization.admit?.(state.organization, state, { base, commitment: proposal.commitment }) ?? [];
+  const unknown = proposal.respondsTo.filter((id) => trialNamed(state, id) === null);
+  return [
+    ...unknown.map((id) => violation("unknown_trial", `plan.responds_to names ${id}, and this run has no such trial`, null)),
+    ...(organization.admit?.(state.organization, state, { base, commitment: proposal.commitment }) ?? []),
+  ];
 }
 
 function candidateViolations(state: RunState, proposal: CandidateProposal): Violation[] {

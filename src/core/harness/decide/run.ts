@@ -1,4 +1,4 @@
-import type { Amount } from "../../protocol/budget.js";
+import { type Amount, nothing } from "../../protocol/budget.js";
 import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
 import type { BlobReference } from "../../protocol/ids.js";
@@ -172,28 +172,26 @@ function fallBack(state: RunState, retracted: string): RunEvent {
 /** Stops new work. `endedCall` ended in this same decision. Not draining cancels what is open. Harmless when the run is finishing already. */
 export function finishing(state: RunState, reason: string, drain: boolean, endedCall: string | null = null): RunEvent[] {
   const events: RunEvent[] = state.phase === "finishing" && drain ? [] : [{ type: "run.finishing", data: { reason, drain } }];
-  for (const call of Object.values(state.calls)) {
-    if (call.id === endedCall) continue;
-    events.push({
-      type: "call.failed",
-      data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: unknownUsage(call.reservation) },
-    });
-  }
+  events.push(...cancelCalls(state, reason, endedCall));
   if (!drain) events.push(...cancelTrials(state, reason));
   return events;
 }
 
 function cancelOpen(state: RunState, reason: string): RunEvent[] {
-  const calls = Object.values(state.calls).map(
-    (call): RunEvent => ({
-      type: "call.failed",
-      data: { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage: unknownUsage(call.reservation) },
-    }),
-  );
   const sessions = Object.values(state.sessions).map(
     (session): RunEvent => ({ type: "session.closed", data: { session: session.id, reason, usage: session.reserved } }),
   );
-  return [...calls, ...sessions, ...cancelTrials(state, reason)];
+  return [...cancelCalls(state, reason, null), ...sessions, ...cancelTrials(state, reason)];
+}
+
+function cancelCalls(state: RunState, reason: string, except: string | null): RunEvent[] {
+  return Object.values(state.calls)
+    .filter((call) => call.id !== except)
+    .map((call): RunEvent => {
+      const usage = call.halted ? nothing : unknownUsage(call.reservation);
+      const data = { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage } as const;
+      return { type: "call.failed", data: { ...data, model: null, traffic: null } };
+    });
 }
 
 function cancelTrials(state: RunState, reason: string): RunEvent[] {

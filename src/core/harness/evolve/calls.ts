@@ -1,4 +1,5 @@
 import { type Amount, nothing, reserve, settle } from "../../protocol/budget.js";
+import { suspendsRun } from "../../protocol/call-failure.js";
 import type { OpenCall, RunState } from "../state.js";
 import type { EventHandlers } from "./handlers.js";
 
@@ -25,6 +26,8 @@ export const callHandlers = {
       reservation: data.reservation,
       round: 1,
       violations: [],
+      lastOutput: null,
+      halted: false,
     };
   },
   "call.answered": (state, data) => {
@@ -38,7 +41,7 @@ export const callHandlers = {
     if (data.final) {
       state.callCounts.refusedInARow += 1;
       endCall(state, data.call, data.usage);
-    } else nextRound(state, data.call, data.usage).violations = data.violations;
+    } else Object.assign(nextRound(state, data.call, data.usage), { violations: data.violations, lastOutput: data.output });
   },
   "call.failed": (state, data) => {
     state.callCounts.failed += 1;
@@ -46,7 +49,8 @@ export const callHandlers = {
     if (data.final) {
       if (data.kind !== "cancelled") state.callCounts.refusedInARow += 1;
       endCall(state, data.call, data.usage);
-    } else nextRound(state, data.call, data.usage).violations = [];
+    } else if (suspendsRun(data.kind)) use(state, data.call, data.usage).halted = true;
+    else Object.assign(nextRound(state, data.call, data.usage), { violations: [], lastOutput: null });
   },
 
   "session.opened": (state, data) => {
@@ -106,11 +110,18 @@ function setPlan(state: RunState, id: string, status: "admitted" | "refused" | "
 }
 
 function nextRound(state: RunState, id: string, usage: Amount): OpenCall {
+  const call = use(state, id, usage);
+  call.round += 1;
+  return call;
+}
+
+/** What was used is spent; the rest of the reservation stays for what follows. */
+function use(state: RunState, id: string, usage: Amount): OpenCall {
   const call = state.calls[id];
   if (call === undefined) throw new RangeError(`call ${id} is not open`);
-  // What was used is spent; the rest of the reservation stays for the rounds that follow.
-  settle(state.budget, { ...nothing }, usage);
-  call.round += 1;
+  const covered = lesser(usage, call.reservation);
+  settle(state.budget, covered, usage);
+  call.reservation = difference(call.reservation, covered);
   return call;
 }
 
@@ -126,6 +137,15 @@ function endSession(state: RunState, id: string, usage: Amount): void {
   if (session === undefined) return;
   settle(state.budget, session.reserved, usage);
   delete state.sessions[id];
+}
+
+function lesser(a: Amount, b: Amount): Amount {
+  const least = (of: keyof Amount): number => Math.min(a[of], b[of]);
+  return { trials: least("trials"), costUsd: least("costUsd"), tokens: least("tokens"), computeMs: least("computeMs") };
+}
+
+function difference(a: Amount, b: Amount): Amount {
+  return { trials: a.trials - b.trials, costUsd: a.costUsd - b.costUsd, tokens: a.tokens - b.tokens, computeMs: a.computeMs - b.computeMs };
 }
 
 function sum(a: Amount, b: Amount): Amount {

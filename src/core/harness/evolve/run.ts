@@ -32,6 +32,7 @@ export const runHandlers = {
     state.todo = "";
     state.spanStartedAt = event.at;
     state.callCounts.refusedInARow = 0;
+    for (const call of Object.values(state.calls)) call.halted = false;
     for (const measurement of Object.values(state.measurements)) {
       measurement.attempts = 0;
       measurement.evaluatorFailures = 0;

@@ -98,7 +98,7 @@ class Told {
   }
 
   answer(call: { id: string; move: Call }): string {
-    this.tell({ type: "call.answered", data: { call: call.id, round: 1, output: blob, usage: nothing } });
+    this.tell({ type: "call.answered", data: { call: call.id, round: 1, output: blob, usage: nothing, model: null, traffic: null } });
     return this.admit(call.move.base, { ...call.move.detail }, call.move.comparator);
   }
 
@@ -190,6 +190,8 @@ describe("step 1: drafts first", () => {
         violations: [{ code: "x", message: "x", path: null }],
         final: false,
         usage: nothing,
+        model: null,
+        traffic: null,
       },
     });
     expect(told.next(improving)).not.toEqual(draft);
@@ -202,11 +204,16 @@ describe("step 1: drafts first", () => {
         violations: [{ code: "x", message: "x", path: null }],
         final: true,
         usage: nothing,
+        model: null,
+        traffic: null,
       },
     });
     expect(told.next(improving)).toEqual(draft);
     const failed = told.request(improving);
-    told.tell({ type: "call.failed", data: { call: failed.id, round: 1, kind: "no_answer", message: "", final: true, usage: nothing } });
+    told.tell({
+      type: "call.failed",
+      data: { call: failed.id, round: 1, kind: "no_answer", message: "", final: true, usage: nothing, model: null, traffic: null },
+    });
     expect(told.next(improving)).toEqual(draft);
   });
 
@@ -358,7 +365,10 @@ describe("work in flight", () => {
     const bad = told.step("crashed");
     const call = told.request(debugging);
     expect(told.next(debugging)).toEqual(draft);
-    told.tell({ type: "call.failed", data: { call: call.id, round: 1, kind: "timed_out", message: "", final: true, usage: nothing } });
+    told.tell({
+      type: "call.failed",
+      data: { call: call.id, round: 1, kind: "timed_out", message: "", final: true, usage: nothing, model: null, traffic: null },
+    });
     expect(told.next(debugging)).toMatchObject({ role: "debug", base: bad });
 
     const lost = told.answer(told.request(debugging));

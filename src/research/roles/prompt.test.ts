@@ -1,0 +1,79 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { assemble, byteLength, filesThatFit, firstBytes, newestThatFit, repairOf } from "./prompt.js";
+import { draft } from "./proposal.js";
+import type { ProposalDocument } from "./proposal-prompt.js";
+
+const text = fc.oneof(
+  fc.string({ maxLength: 200 }),
+  fc.string({ unit: "grapheme", maxLength: 50 }),
+  fc.constant("long ü\n".repeat(20_000)),
+);
+const document: fc.Arbitrary<ProposalDocument> = fc.record({
+  environment: fc.record({
+    name: text,
+    description: text,
+    knowledge: fc.array(fc.record({ path: text, text }), { maxLength: 4 }),
+    metrics: fc.array(fc.record({ name: text, direction: fc.constant("minimize") }), { maxLength: 3 }),
+    gates: fc.array(fc.jsonValue(), { maxLength: 3 }),
+    editable: fc.array(text, { maxLength: 3 }),
+    maxBytes: fc.nat(),
+    limits: fc.array(fc.record({ stage: text, wallMs: fc.nat(), memoryBytes: fc.nat(), cpus: fc.nat() }), { maxLength: 2 }),
+  }),
+  base: fc.record({
+    trial: fc.constant("t1"),
+    status: fc.constant("keep"),
+    value: fc.double(),
+    hypothesis: text,
+    files: fc.dictionary(fc.string({ maxLength: 30 }), text, { maxKeys: 5 }),
+  }),
+  failure: fc.option(fc.record({ status: text, stage: text, reason: text, output: text })),
+  memory: fc.array(fc.record({ trial: fc.constant("t2"), hypothesis: text, status: fc.constant("discard"), value: fc.double() }), {
+    maxLength: 60,
+  }),
+  best: fc.option(fc.record({ trial: fc.constant("t1"), value: fc.double() })),
+  trialsLeft: fc.option(fc.nat()),
+  activeMsLeft: fc.option(fc.nat()),
+});
+
+describe("a prompt", () => {
+  it("never holds more bytes than its role says", () => {
+    fc.assert(
+      fc.property(
+        document,
+        text,
+        fc.array(fc.record({ code: text, message: text, path: fc.option(text) }), { maxLength: 20 }),
+        (given, before, wrong) => {
+          const { system, user, answer } = draft.prompt(given);
+          const repair = repairOf(before, wrong);
+          const bytes = [system, user, JSON.stringify(answer), repair?.answer ?? "", repair?.message ?? ""].map(byteLength);
+          expect(bytes.reduce((a, b) => a + b, 0)).toBeLessThanOrEqual(draft.promptBytes);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it("says where something was cut, and never cuts a character in two", () => {
+    const long = "ü".repeat(500);
+    expect(assemble([{ title: "A", text: long, bytes: 101, drop: "end" }])).toMatch(/^# A\n\nü+\n\[… cut to fit …\]\n\n$/);
+    expect(assemble([{ title: "A", text: long, bytes: 101, drop: "middle" }])).toMatch(/^# A\n\nü+\n\[… cut to fit …\]\nü+\n$/);
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), fc.nat(60), (whole, bytes) => {
+        const cut = firstBytes(whole, bytes);
+        expect(whole.startsWith(cut) && byteLength(cut) <= bytes).toBe(true);
+      }),
+    );
+  });
+
+  it("drops the oldest of what was tried first", () => {
+    expect(newestThatFit(["one", "two", "three"], 10)).toBe("two\nthree");
+  });
+
+  it("shows files whole, and names those that do not fit", () => {
+    const shown = filesThatFit({ "a.py": "x = 1", "b.py": "y".repeat(5000), "c.py": "z = 3" }, 3000);
+    expect(shown).toContain('<file path="a.py">\nx = 1\n</file>');
+    expect(shown).toContain("z = 3");
+    expect(shown).toContain("b.py (5000 bytes)");
+  });
+});
