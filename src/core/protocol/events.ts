@@ -81,6 +81,8 @@ export const eventSchemas = {
     round: z.number().int().positive(),
     kind: callFailure,
     message: reason,
+    /** What whoever resumes the run has to do first. */
+    todo: z.string().max(1500),
     final: z.boolean(),
     usage,
     ...asked,
@@ -263,7 +265,7 @@ const upcasters: Partial<Record<EventType, Readonly<Record<number, (data: unknow
   "run.started": { 1: withReservationsByRole },
   "call.answered": { 1: withoutModel },
   "call.refused": { 1: withoutModel },
-  "call.failed": { 1: withoutModel },
+  "call.failed": { 1: (data) => withoutModel({ ...(data as object), todo: "" }) },
 };
 
 /** Version 1 had one reservation for every role and knew command researchers alone, which have no settings. */

@@ -26,6 +26,11 @@ export const commands: readonly Entry[] = [
   { name: "report", summary: "write a run's report and its exports", load: () => import("./commands/report.js") },
   { name: "retract", summary: "mark a trial as invalid, with all that stood on it", load: () => import("./commands/retract.js") },
   { name: "verify", summary: "recompute a run's records and name the first bad one", load: () => import("./commands/verify.js") },
+  {
+    name: "replay",
+    summary: "decide a recorded run again, offline, and name the first difference",
+    load: () => import("./commands/replay.js"),
+  },
   { name: "export", summary: "write a run as JSON Lines", load: () => import("./commands/export.js") },
   { name: "import", summary: "read a run from JSON Lines", load: () => import("./commands/import.js") },
 ];

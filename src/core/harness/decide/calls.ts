@@ -179,7 +179,11 @@ export const failCall: Handler<Of<"fail_call">> = (state, command) => {
   const { kind } = command;
   const final = kind === "budget" || (!suspendsRun(kind) && call.round >= configurationOf(state).limits.callRounds);
   const message = command.message.slice(0, 4000);
-  const failed: RunEvent = { type: "call.failed", data: { call: call.id, round: call.round, kind, message, final, ...billOf(command) } };
+  const todo = command.todo.slice(0, 1500);
+  const failed: RunEvent = {
+    type: "call.failed",
+    data: { call: call.id, round: call.round, kind, message, todo, final, ...billOf(command) },
+  };
   return only(failed, ...(suspendsRun(kind) ? suspendWithCall(state, command) : suspendLane(state, call.id, final)));
 };
 

@@ -189,7 +189,7 @@ function cancelCalls(state: RunState, reason: string, except: string | null): Ru
     .filter((call) => call.id !== except)
     .map((call): RunEvent => {
       const usage = call.halted ? nothing : unknownUsage(call.reservation);
-      const data = { call: call.id, round: call.round, kind: "cancelled", message: reason, final: true, usage } as const;
+      const data = { call: call.id, round: call.round, kind: "cancelled", message: reason, todo: "", final: true, usage } as const;
       return { type: "call.failed", data: { ...data, model: null, traffic: null } };
     });
 }

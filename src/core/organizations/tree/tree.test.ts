@@ -212,7 +212,17 @@ describe("step 1: drafts first", () => {
     const failed = told.request(improving);
     told.tell({
       type: "call.failed",
-      data: { call: failed.id, round: 1, kind: "no_answer", message: "", final: true, usage: nothing, model: null, traffic: null },
+      data: {
+        call: failed.id,
+        round: 1,
+        kind: "no_answer",
+        message: "",
+        todo: "",
+        final: true,
+        usage: nothing,
+        model: null,
+        traffic: null,
+      },
     });
     expect(told.next(improving)).toEqual(draft);
   });
@@ -367,7 +377,7 @@ describe("work in flight", () => {
     expect(told.next(debugging)).toEqual(draft);
     told.tell({
       type: "call.failed",
-      data: { call: call.id, round: 1, kind: "timed_out", message: "", final: true, usage: nothing, model: null, traffic: null },
+      data: { call: call.id, round: 1, kind: "timed_out", message: "", todo: "", final: true, usage: nothing, model: null, traffic: null },
     });
     expect(told.next(debugging)).toMatchObject({ role: "debug", base: bad });
 

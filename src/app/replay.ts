@@ -1,0 +1,44 @@
+import { rm } from "node:fs/promises";
+import { openMemoryLedger } from "../adapters/ledger/memory-ledger.js";
+import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
+import { RefusedError } from "../core/protocol/errors.js";
+import { type Replayed, replayRun } from "../research/replay/replay-run.js";
+import type { Project } from "./project.js";
+
+export interface ReplayReport extends Replayed {
+  /** Chain values of both ledgers: equal when every event is the same to the byte, which an older build's cannot be. */
+  readonly chain: { readonly recorded: string; readonly replayed: string };
+}
+
+/**
+ * Replays a run offline from its ledger alone. `keepAs`: name of a run of this project that the replay is written to;
+ * null: it is kept in memory and forgotten.
+ */
+export async function replayRecorded(project: Project, name: string, keepAs: string | null): Promise<ReplayReport> {
+  const source = openSqliteLedger(project.existingRun(name), { mode: "read", blobFolder: project.blobFolder });
+  try {
+    const folder = keepAs === null ? null : freeFolder(project, keepAs);
+    const target = folder === null ? openMemoryLedger() : openSqliteLedger(folder, { mode: "create", blobFolder: project.blobFolder });
+    try {
+      const replayed = await replayRun({ source, target, redact: (text) => text, reanswer: async () => null });
+      return { ...replayed, chain: { recorded: source.chain, replayed: target.chain } };
+    } catch (error) {
+      if (folder !== null) await rm(folder, { recursive: true, force: true });
+      throw error;
+    } finally {
+      target.close();
+    }
+  } finally {
+    source.close();
+  }
+}
+
+function freeFolder(project: Project, name: string): string {
+  const folder = project.runFolder(name);
+  if (!project.runNames().includes(name)) return folder;
+  throw new RefusedError({
+    expected: "a name that no run of this project has",
+    found: JSON.stringify(name),
+    todo: "Choose another name for the replay.",
+  });
+}

@@ -1,0 +1,141 @@
+import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
+import { type RunState, trialOf } from "../../core/harness/state.js";
+import type { Command, ReferenceCandidate, Submission } from "../../core/protocol/commands.js";
+import type { EventData, EventType, StoredRunEvent } from "../../core/protocol/events.js";
+import type { RecordSet } from "../../core/protocol/measurement.js";
+import { roleNamed } from "../roles/registry.js";
+import { type Blobs, manifestAt } from "../roles/role.js";
+
+/** What a cause is looked for in: the fold of all that came before, the events from here on, and the recorded blobs. */
+export interface Place {
+  readonly state: RunState;
+  /** The recorded events from this place on. */
+  readonly ahead: readonly StoredRunEvent[];
+  readonly blobs: Blobs;
+}
+
+type Causes<T extends EventType> = (data: EventData<T>, place: Place) => Omit<Command, "at">[];
+const decoder = new TextDecoder();
+
+const cause = (command: Command extends infer C ? (C extends unknown ? Omit<C, "at"> : never) : never): Omit<Command, "at"> => command;
+
+/**
+ * The commands that may have caused the event at the head of `place.ahead`, the likeliest first, made of what came from
+ * outside and is on record: answers, outcomes, words of people. Empty for an event that never comes first.
+ */
+export function causesOf(place: Place): Omit<Command, "at">[] {
+  const [event] = place.ahead;
+  if (event === undefined) return [];
+  const find = causes[event.type] as Causes<EventType> | undefined;
+  return find?.(event.data, place) ?? [];
+}
+
+const advance: Causes<never> = () => [cause({ type: "advance" })];
+const adjudicate = (trial: string, place: Place): Omit<Command, "at">[] => [
+  cause({ type: "adjudicate", trial, records: recordsFor(trial, place) }),
+];
+
+const causes: { readonly [T in EventType]?: Causes<T> } = {
+  "run.started": ({ configuration }, { ahead }) => [cause({ type: "start", configuration, ...startingCandidates(ahead) })],
+  "run.span_opened": ({ epoch, previousEndedAt }) => [cause({ type: "open_span", epoch, previousEndedAt })],
+  "call.requested": advance,
+  "measurement.requested": advance,
+  "wake_up.scheduled": advance,
+  "run.finishing": ({ reason }) => [cause({ type: "advance" }), cause({ type: "exhaust", cap: reason.replace(/^budget: /, "") })],
+  "run.suspended": ({ reason, todo }) => [cause({ type: "suspend", reason, todo }), ...exhausted(reason)],
+  "run.finished": () => [cause({ type: "conclude" })],
+  "call.answered": answered,
+  "call.refused": (data, place) => (data.output === null ? [] : answered({ ...data, output: data.output }, place)),
+  "call.failed": ({ call, kind, message, todo, usage, model, traffic }) =>
+    kind === "cancelled" ? [] : [cause({ type: "fail_call", call, kind, message, todo, usage, model, traffic })],
+  "session.opened": ({ role, researcher, base, reopens }) => [
+    cause({ type: "open_session", role, researcher, base, reopens }),
+    cause({ type: "advance" }),
+  ],
+  "session.turn_reserved": ({ session, reservation }) => [cause({ type: "reserve_turn", session, reservation })],
+  "session.tool_called": ({ session, tool, traffic }) => [cause({ type: "record_tool", session, tool, traffic })],
+  "session.closed": ({ session, reason, usage }) => [cause({ type: "close_session", session, reason, usage, interrupted: false })],
+  "session.interrupted": ({ session, reason, usage }) => [cause({ type: "close_session", session, reason, usage, interrupted: true })],
+  "plan.proposed": submitted,
+  "attempt.started": ({ measurement }) => [cause({ type: "start_attempt", measurement })],
+  "stage.started": ({ measurement, stage, repeat }) => [cause({ type: "start_stage", measurement, stage, repeat })],
+  "stage.ended": ({ measurement, stage, repeat, outcome, stdout, stderr }) => [
+    cause({ type: "end_stage", measurement, stage, repeat, outcome, stdout, stderr }),
+  ],
+  "attempt.ended": ({ measurement, result, usage }) => [cause({ type: "end_attempt", measurement, result, usage })],
+  "trial.provisional": ({ trial }, place) => adjudicate(trial, place),
+  "trial.confirmed": ({ trial }, place) => adjudicate(trial, place),
+  "trial.ended": ({ trial }, place) => adjudicate(trial, place),
+  "knowledge.committed": ({ kind, key, sources, content }) => [cause({ type: "commit_knowledge", kind, key, sources, content })],
+  "wake_up.fired": ({ wakeUp }) => [cause({ type: "fire_wake_up", wakeUp })],
+  "operator.acted": operated,
+};
+
+function startingCandidates(ahead: readonly StoredRunEvent[]): Pick<Extract<Command, { type: "start" }>, "baseline" | "references"> {
+  const references: ReferenceCandidate[] = [];
+  let baseline: Extract<Command, { type: "start" }>["baseline"] = { blob: "", bytes: 0, manifest: true };
+  for (const event of ahead) {
+    if (event.type === "attempt.started") break;
+    if (event.type !== "trial.admitted") continue;
+    if (event.data.kind === "baseline") baseline = event.data.candidate;
+    else references.push({ name: event.data.name ?? "", candidate: event.data.candidate });
+  }
+  return { baseline, references };
+}
+
+/** The answer is read again from what came back, by the role of its call. */
+function answered(
+  { call: id, output, usage, model, traffic }: Pick<EventData<"call.answered">, "call" | "output" | "usage" | "model" | "traffic">,
+  { state, blobs }: Place,
+): Omit<Command, "at">[] {
+  const call = state.calls[id];
+  if (call === undefined) return [];
+  const answer = roleNamed(call.role).read(blobs.blob(output.blob), trialOf(state, call.base).candidate.blob, blobs);
+  return [cause({ type: "answer_call", call: id, output, answer, usage, model, traffic })];
+}
+
+/** What a session or a person handed in, from the trial that came of it; a refused one left no candidate on record. */
+function submitted(plan: EventData<"plan.proposed">, { ahead, state, blobs }: Place): Omit<Command, "at">[] {
+  const trial = ahead.slice(0, 4).find((event) => event.type === "trial.admitted");
+  if ("call" in plan.by || trial?.type !== "trial.admitted") return [];
+  const manifest = manifestAt(trial.data.candidate.blob, blobs);
+  const before = new Map(manifestAt(trialOf(state, plan.base).candidate.blob, blobs).files.map((file) => [file.path, file.digest]));
+  const changed = manifest.files.filter((file) => before.get(file.path) !== file.digest).map(({ path }) => path);
+  const removed = [...before.keys()].filter((path) => !manifest.files.some((file) => file.path === path));
+  const { hypothesis, expectedGain, respondsTo, commitment } = plan;
+  const submission: Submission = {
+    hypothesis,
+    expectedGain,
+    respondsTo,
+    commitment,
+    candidate: trial.data.candidate,
+    manifest,
+    edited: [...changed, ...removed],
+  };
+  return [cause({ type: "submit", by: plan.by, base: plan.base, submission })];
+}
+
+function operated({ action, reason, subject }: EventData<"operator.acted">): Omit<Command, "at">[] {
+  switch (action) {
+    case "pause":
+    case "resume":
+    case "finish":
+    case "cancel":
+      return [cause({ type: action, reason })];
+    case "retract":
+      return subject === null ? [] : [cause({ type: "retract", trial: subject, reason })];
+    default:
+      return [];
+  }
+}
+
+function exhausted(reason: string): Omit<Command, "at">[] {
+  const cap = /^the (\w+) budget does not cover/.exec(reason)?.[1];
+  return cap === undefined ? [] : [cause({ type: "exhaust", cap })];
+}
+
+function recordsFor(trial: string, { state, blobs }: Place): ReadonlyMap<string, RecordSet> {
+  return new Map(
+    recordsNeeded(state, trial).map((reference) => [reference.blob, JSON.parse(decoder.decode(blobs.blob(reference.blob))) as RecordSet]),
+  );
+}
