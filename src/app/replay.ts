@@ -1,7 +1,11 @@
 import { rm } from "node:fs/promises";
 import { openMemoryLedger } from "../adapters/ledger/memory-ledger.js";
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
+import { organizationNamed } from "../core/organizations/registry.js";
+import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
+import type { RunConfiguration } from "../core/protocol/run.js";
+import { type Redecided, redecide } from "../research/replay/redecide.js";
 import { type Replayed, replayRun } from "../research/replay/replay-run.js";
 import type { Project } from "./project.js";
 
@@ -31,6 +35,30 @@ export async function replayRecorded(project: Project, name: string, keepAs: str
   } finally {
     source.close();
   }
+}
+
+/** What of a recorded run's policy is changed; what is undefined stays as it was. */
+export interface PolicyChange {
+  readonly organization?: { readonly name: string; readonly configuration: Readonly<Record<string, unknown>> };
+  readonly promotion?: Partial<Promotion>;
+}
+
+/** Decides a recorded run under another policy, up to the first question that is not on record. */
+export function redecideRecorded(project: Project, name: string, change: PolicyChange): Redecided {
+  const source = openSqliteLedger(project.existingRun(name), { mode: "read", blobFolder: project.blobFolder });
+  try {
+    return redecide(source, (recorded) => ({
+      ...recorded,
+      organization: change.organization === undefined ? recorded.organization : completed(change.organization),
+      promotion: { ...recorded.promotion, ...change.promotion },
+    }));
+  } finally {
+    source.close();
+  }
+}
+
+function completed({ name, configuration }: NonNullable<PolicyChange["organization"]>): RunConfiguration["organization"] {
+  return { name, configuration: organizationNamed(name).configure(configuration) as Record<string, unknown> };
 }
 
 function freeFolder(project: Project, name: string): string {

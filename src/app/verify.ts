@@ -1,13 +1,12 @@
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { verifyLedger } from "../adapters/ledger/verify.js";
-import { recordsNeeded } from "../core/harness/decide/adjudicate.js";
 import { decide } from "../core/harness/decide.js";
 import { evolve } from "../core/harness/evolve.js";
 import { initialState, type RunState } from "../core/harness/state.js";
 import type { Ledger } from "../core/ports/ledger.js";
 import { canonicalJson } from "../core/protocol/canonical.js";
 import { parseEvent, type StoredRunEvent } from "../core/protocol/events.js";
-import type { RecordSet } from "../core/protocol/measurement.js";
+import { trialRecords } from "../research/engine/trial-records.js";
 import type { Project } from "./project.js";
 
 export interface VerifiedRun {
@@ -64,9 +63,7 @@ function checkVerdict(state: RunState, events: readonly StoredRunEvent[], index:
   const { trial } = event.data;
   // Within one adjudication several events follow each other; only the first is decided from the state before it.
   if (state.trials[trial]?.pending !== 0 || state.trials[trial]?.phase === "ended" || precededByOwn(events, index, trial)) return null;
-  const records = new Map(
-    recordsNeeded(state, trial).map((each) => [each.blob, JSON.parse(new TextDecoder().decode(ledger.blob(each.blob))) as RecordSet]),
-  );
+  const records = trialRecords(state, trial, ledger);
   const again = decide(state, { at: event.at, type: "adjudicate", trial, records }).events;
   const recorded = events.slice(index, index + again.length).map(({ type, data }) => ({ type, data }));
   if (canonicalJson(again) === canonicalJson(recorded)) return null;

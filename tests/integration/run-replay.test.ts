@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openSqliteLedger } from "../../src/adapters/ledger/sqlite-ledger.js";
+import { inspectRun } from "../../src/app/inspect.js";
 import { Project } from "../../src/app/project.js";
-import { replayRecorded } from "../../src/app/replay.js";
+import { redecideRecorded, replayRecorded } from "../../src/app/replay.js";
 import { exportRun, importRun } from "../../src/app/transfer.js";
 import { verifyRun } from "../../src/app/verify.js";
 import { driven } from "../support/drive.js";
@@ -79,6 +80,24 @@ describe("a recorded run in a fresh folder", () => {
     const report = await replayRecorded(project, "forged", null);
     expect(report.difference?.sequence).toBe(place + 1);
     expect(report.difference?.message).toMatch(/adjudicate: trial\.ended differs/);
+  });
+});
+
+describe("a recorded run under another policy", () => {
+  it("comes to the same end when nothing that matters is changed, and stops at the first question that is not on record", async () => {
+    const project = await recorded();
+    const source = inspectRun(project, "run");
+    const { leader, statuses, phase } = source.state;
+    source.close();
+    const same = redecideRecorded(project, "run", { organization: { name: "tree", configuration: { drafts: 100 } } });
+    expect(same).toMatchObject({ notOnRecord: null, phase, leader, statuses });
+
+    const other = redecideRecorded(project, "run", { organization: { name: "tree", configuration: { drafts: 1 } } });
+    expect(other).toMatchObject({ trials: 1, phase: "searching", notOnRecord: "c2, improve from t1" });
+
+    const any = redecideRecorded(project, "run", { promotion: { rule: "any" } });
+    // Under this rule the best has another value, which the next question shows: nobody was asked that.
+    expect(any).toMatchObject({ trials: 1, notOnRecord: "c2, draft from t0" });
   });
 });
 

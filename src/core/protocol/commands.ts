@@ -137,6 +137,10 @@ export type Command = { readonly at: number } & (
   | OperatorCommand
 );
 
+type WithoutTime<C> = C extends unknown ? Omit<C, "at"> : never;
+/** A command before somebody looked at the clock. */
+export type TimelessCommand = WithoutTime<Command>;
+
 /** What a person may ask from another process; it is logged with its reason. */
 export const operatorCommand = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("pause"), reason: z.string().min(1).max(2000) }),

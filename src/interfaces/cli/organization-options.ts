@@ -40,6 +40,13 @@ export function describeOrganizationOptions(program: Command): void {
   for (const { flags, description, parse } of Object.values(optionsOf).flat()) program.option(flags, description, parse);
 }
 
+/** Whether any option of any organization was given. */
+export function givenOrganizationOptions(options: CommandInput["options"]): boolean {
+  return Object.values(optionsOf)
+    .flat()
+    .some(({ member }) => options[member] !== undefined);
+}
+
 /**
  * The configuration that an organization's options ask for, completed by its defaults.
  * @throws UsageError that names the option which does not fit

@@ -1,10 +1,10 @@
-import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
 import { type RunState, trialOf } from "../../core/harness/state.js";
-import type { Command, ReferenceCandidate, Submission } from "../../core/protocol/commands.js";
+import type { Submission, TimelessCommand } from "../../core/protocol/commands.js";
 import type { EventData, EventType, StoredRunEvent } from "../../core/protocol/events.js";
-import type { RecordSet } from "../../core/protocol/measurement.js";
+import { trialRecords } from "../engine/trial-records.js";
 import { roleNamed } from "../roles/registry.js";
 import { type Blobs, manifestAt } from "../roles/role.js";
+import { startingCandidates } from "./starting-candidates.js";
 
 /** What a cause is looked for in: the fold of all that came before, the events from here on, and the recorded blobs. */
 export interface Place {
@@ -14,16 +14,15 @@ export interface Place {
   readonly blobs: Blobs;
 }
 
-type Causes<T extends EventType> = (data: EventData<T>, place: Place) => Omit<Command, "at">[];
-const decoder = new TextDecoder();
+type Causes<T extends EventType> = (data: EventData<T>, place: Place) => TimelessCommand[];
 
-const cause = (command: Command extends infer C ? (C extends unknown ? Omit<C, "at"> : never) : never): Omit<Command, "at"> => command;
+const cause = (command: TimelessCommand): TimelessCommand => command;
 
 /**
  * The commands that may have caused the event at the head of `place.ahead`, the likeliest first, made of what came from
  * outside and is on record: answers, outcomes, words of people. Empty for an event that never comes first.
  */
-export function causesOf(place: Place): Omit<Command, "at">[] {
+export function causesOf(place: Place): TimelessCommand[] {
   const [event] = place.ahead;
   if (event === undefined) return [];
   const find = causes[event.type] as Causes<EventType> | undefined;
@@ -31,8 +30,8 @@ export function causesOf(place: Place): Omit<Command, "at">[] {
 }
 
 const advance: Causes<never> = () => [cause({ type: "advance" })];
-const adjudicate = (trial: string, place: Place): Omit<Command, "at">[] => [
-  cause({ type: "adjudicate", trial, records: recordsFor(trial, place) }),
+const adjudicate = (trial: string, place: Place): TimelessCommand[] => [
+  cause({ type: "adjudicate", trial, records: trialRecords(place.state, trial, place.blobs) }),
 ];
 
 const causes: { readonly [T in EventType]?: Causes<T> } = {
@@ -71,23 +70,11 @@ const causes: { readonly [T in EventType]?: Causes<T> } = {
   "operator.acted": operated,
 };
 
-function startingCandidates(ahead: readonly StoredRunEvent[]): Pick<Extract<Command, { type: "start" }>, "baseline" | "references"> {
-  const references: ReferenceCandidate[] = [];
-  let baseline: Extract<Command, { type: "start" }>["baseline"] = { blob: "", bytes: 0, manifest: true };
-  for (const event of ahead) {
-    if (event.type === "attempt.started") break;
-    if (event.type !== "trial.admitted") continue;
-    if (event.data.kind === "baseline") baseline = event.data.candidate;
-    else references.push({ name: event.data.name ?? "", candidate: event.data.candidate });
-  }
-  return { baseline, references };
-}
-
 /** The answer is read again from what came back, by the role of its call. */
 function answered(
   { call: id, output, usage, model, traffic }: Pick<EventData<"call.answered">, "call" | "output" | "usage" | "model" | "traffic">,
   { state, blobs }: Place,
-): Omit<Command, "at">[] {
+): TimelessCommand[] {
   const call = state.calls[id];
   if (call === undefined) return [];
   const answer = roleNamed(call.role).read(blobs.blob(output.blob), trialOf(state, call.base).candidate.blob, blobs);
@@ -95,7 +82,7 @@ function answered(
 }
 
 /** What a session or a person handed in, from the trial that came of it; a refused one left no candidate on record. */
-function submitted(plan: EventData<"plan.proposed">, { ahead, state, blobs }: Place): Omit<Command, "at">[] {
+function submitted(plan: EventData<"plan.proposed">, { ahead, state, blobs }: Place): TimelessCommand[] {
   const trial = ahead.slice(0, 4).find((event) => event.type === "trial.admitted");
   if ("call" in plan.by || trial?.type !== "trial.admitted") return [];
   const manifest = manifestAt(trial.data.candidate.blob, blobs);
@@ -115,7 +102,7 @@ function submitted(plan: EventData<"plan.proposed">, { ahead, state, blobs }: Pl
   return [cause({ type: "submit", by: plan.by, base: plan.base, submission })];
 }
 
-function operated({ action, reason, subject }: EventData<"operator.acted">): Omit<Command, "at">[] {
+function operated({ action, reason, subject }: EventData<"operator.acted">): TimelessCommand[] {
   switch (action) {
     case "pause":
     case "resume":
@@ -129,13 +116,7 @@ function operated({ action, reason, subject }: EventData<"operator.acted">): Omi
   }
 }
 
-function exhausted(reason: string): Omit<Command, "at">[] {
+function exhausted(reason: string): TimelessCommand[] {
   const cap = /^the (\w+) budget does not cover/.exec(reason)?.[1];
   return cap === undefined ? [] : [cause({ type: "exhaust", cap })];
-}
-
-function recordsFor(trial: string, { state, blobs }: Place): ReadonlyMap<string, RecordSet> {
-  return new Map(
-    recordsNeeded(state, trial).map((reference) => [reference.blob, JSON.parse(decoder.decode(blobs.blob(reference.blob))) as RecordSet]),
-  );
 }

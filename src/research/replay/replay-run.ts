@@ -4,7 +4,7 @@ import { initialState, type RunState } from "../../core/harness/state.js";
 import type { Ledger } from "../../core/ports/ledger.js";
 import type { RoleRequest } from "../../core/ports/researcher.js";
 import { canonicalJson } from "../../core/protocol/canonical.js";
-import type { Command, Decision } from "../../core/protocol/commands.js";
+import type { Command, Decision, TimelessCommand } from "../../core/protocol/commands.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import { currentVersion, parseEvent, type RunEvent, type StoredRunEvent } from "../../core/protocol/events.js";
 import { type Blobs, manifestAt } from "../roles/role.js";
@@ -36,8 +36,6 @@ export interface ReplayHost {
   /** Puts a request to the model that answered then, over the recorded traffic; what it answers, or null when that cannot be done. */
   readonly reanswer: (researcher: string, request: RoleRequest, traffic: Uint8Array) => Promise<Uint8Array | null>;
 }
-
-type Timeless = Omit<Command, "at">;
 
 /**
  * Decides a recorded run again: its recorded answers, outcomes and words of people go in, and every event that the core
@@ -151,7 +149,7 @@ class Replay {
 /** More events than any one command gives, a cancelled run of 256 trials included. */
 const longestDecision = 2000;
 
-function isAnswer({ type }: Timeless): boolean {
+function isAnswer({ type }: TimelessCommand): boolean {
   return type === "answer_call" || type === "fail_call";
 }
 

@@ -1,11 +1,12 @@
 import { configurationOf, type OpenCall, trialOf } from "../../core/harness/state.js";
 import { type ModelRecord, type Researcher, ResearcherFailedError, type RoleRequest } from "../../core/ports/researcher.js";
 import type { Amount } from "../../core/protocol/budget.js";
+import type { TimelessCommand } from "../../core/protocol/commands.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import { repairOf } from "../roles/prompt.js";
 import { type AnyView, roleNamed } from "../roles/registry.js";
 import type { Blobs } from "../roles/role.js";
-import type { Run, TimelessCommand } from "./run.js";
+import type { Run } from "./run.js";
 
 const decoder = new TextDecoder();
 

@@ -2,15 +2,12 @@ import { decide } from "../../core/harness/decide.js";
 import { evolve, foldVersion, replay } from "../../core/harness/evolve.js";
 import { initialState, type RunState } from "../../core/harness/state.js";
 import type { Ledger } from "../../core/ports/ledger.js";
-import type { Command } from "../../core/protocol/commands.js";
+import type { Command, TimelessCommand } from "../../core/protocol/commands.js";
 import { assertShape, currentVersion, type RunEvent, type StoredRunEvent } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 
 /** Now, in milliseconds since 1970. */
 export type Clock = () => number;
-
-type WithoutTime<C> = C extends unknown ? Omit<C, "at"> : never;
-export type TimelessCommand = WithoutTime<Command>;
 
 /** Fewest events between two checkpoints. */
 const checkpointEvery = 2000;

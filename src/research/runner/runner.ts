@@ -1,13 +1,13 @@
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
-import { recordsNeeded } from "../../core/harness/decide/adjudicate.js";
 import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { trialOf } from "../../core/harness/state.js";
 import { leaving, type Researcher } from "../../core/ports/researcher.js";
-import type { RecordSet } from "../../core/protocol/measurement.js";
+import type { TimelessCommand } from "../../core/protocol/commands.js";
 import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
+import { trialRecords } from "../engine/trial-records.js";
 import { manifestAt } from "../roles/role.js";
 import { performRoleCall, type RoleCallHost } from "./role-call.js";
-import type { Run, TimelessCommand } from "./run.js";
+import type { Run } from "./run.js";
 
 export interface RunnerOptions {
   readonly host: Omit<PipelineHost, "blob" | "putBlob" | "record" | "commit" | "settled" | "halted">;
@@ -16,7 +16,6 @@ export interface RunnerOptions {
   readonly redact: (text: string) => string;
 }
 
-const decoder = new TextDecoder();
 /** How often the owner leaves a sign of life, in ms. */
 const heartbeatMs = 5000;
 
@@ -133,7 +132,7 @@ export class Runner {
   private settle(item: Exclude<Due, { kind: "call" | "measurement" }>): void {
     switch (item.kind) {
       case "adjudicate":
-        return this.take({ type: "adjudicate", trial: item.trial, records: this.loadRecords(item.trial) });
+        return this.take({ type: "adjudicate", trial: item.trial, records: trialRecords(this.run.state, item.trial, this.run.ledger) });
       case "wake_up":
         return this.take({ type: "fire_wake_up", wakeUp: item.wakeUp });
       case "advance":
@@ -231,15 +230,5 @@ export class Runner {
         return true;
       },
     };
-  }
-
-  private loadRecords(trial: string): ReadonlyMap<string, RecordSet> {
-    const { ledger, state } = this.run;
-    return new Map(
-      recordsNeeded(state, trial).map((reference) => [
-        reference.blob,
-        JSON.parse(decoder.decode(ledger.blob(reference.blob))) as RecordSet,
-      ]),
-    );
   }
 }

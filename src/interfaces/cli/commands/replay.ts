@@ -1,8 +1,20 @@
 import { Project } from "../../../app/project.js";
-import { type ReplayReport, replayRecorded } from "../../../app/replay.js";
+import { type PolicyChange, type ReplayReport, redecideRecorded, replayRecorded } from "../../../app/replay.js";
+import type { Redecided } from "../../../research/replay/redecide.js";
 import { printable } from "../../../research/report/hostile-text.js";
-import { type CliCommand, exitCodes, textOption } from "../command.js";
+import { type CliCommand, type CommandInput, exitCodes, textOption } from "../command.js";
+import { describeOrganizationOptions, givenOrganizationOptions, organizationConfiguration } from "../organization-options.js";
+import { promotionRule } from "../promotion-options.js";
 import { UsageError } from "../usage-error.js";
+
+const example = `
+With --organization, an option of it, or --rule the run is decided under that policy instead, up to the first question
+that is not on record; nothing is executed and nobody is asked.
+
+Example:
+  trialist replay night
+  trialist import night.jsonl && trialist replay night --keep night-again
+  trialist replay night --debug-probability 0.9`;
 
 /** Decides a recorded run again. */
 export const command: CliCommand = {
@@ -13,20 +25,45 @@ export const command: CliCommand = {
       )
       .argument("<run>", "name of the run")
       .option("--keep <name>", "write the replay as a run of this name (default: it is checked and forgotten)")
-      .addHelpText(
-        "after",
-        "\nExample:\n  trialist replay night\n  trialist import night.jsonl && trialist replay night --keep night-again",
-      );
+      .addHelpText("after", example);
+    describeOrganizationOptions(program);
   },
   async run({ args, options, folder, terminal }) {
     const [name] = args;
     if (name === undefined) throw new UsageError("replay expects the name of a run");
+    const change = policyChange(options);
+    if (change !== null) return redecided(name, redecideRecorded(new Project(folder), name, change), terminal);
     const report = await replayRecorded(new Project(folder), name, textOption(options, "keep") ?? null);
     for (const line of linesOf(name, report)) terminal.say(printable(line));
     terminal.data({ run: name, ...report });
     return report.difference === null ? exitCodes.ok : exitCodes.corrupt;
   },
 };
+
+/** Null when the options ask for the recorded policy. */
+function policyChange(options: CommandInput["options"]): PolicyChange | null {
+  const named = textOption(options, "organization");
+  const rule = promotionRule(options);
+  const configuration = organizationConfiguration(named ?? "tree", options);
+  const isChanged = named !== undefined || givenOrganizationOptions(options);
+  if (!isChanged && rule === undefined) return null;
+  return {
+    ...(isChanged ? { organization: { name: named ?? "tree", configuration } } : {}),
+    ...(rule === undefined ? {} : { promotion: { rule } }),
+  };
+}
+
+function redecided(name: string, report: Redecided, terminal: CommandInput["terminal"]): number {
+  const { trials, calls, leader, statuses, notOnRecord, phase } = report;
+  const counted = Object.entries(statuses).map(([status, count]) => `${count} ${status}`);
+  terminal.say(printable(`${name} under the changed policy: ${trials} trials, ${calls} rounds of calls; ${counted.join(", ")}`));
+  if (leader !== null) terminal.say(printable(`Best: ${leader.trial} with ${JSON.stringify(leader.values)}`));
+  terminal.say(
+    notOnRecord === null ? `It came to its end: ${phase}.` : printable(`It asks what is not on record: ${notOnRecord}. There it stops.`),
+  );
+  terminal.data({ run: name, ...report });
+  return exitCodes.ok;
+}
 
 function linesOf(name: string, { events, decided, calls, reanswered, taken, otherViews, difference, chain }: ReplayReport): string[] {
   if (difference !== null)

@@ -9,6 +9,7 @@ import { driveRun } from "../drive.js";
 import { durationOption } from "../duration.js";
 import { finalAnswer } from "../final-answer.js";
 import { describeOrganizationOptions, organizationConfiguration } from "../organization-options.js";
+import { promotionRule } from "../promotion-options.js";
 import { UsageError } from "../usage-error.js";
 
 const example = `
@@ -85,9 +86,7 @@ function budgetOf(options: CommandInput["options"]): BudgetLimits {
 }
 
 function promotionOf(options: CommandInput["options"]): Parameters<typeof createRun>[2]["promotion"] {
-  const rule = textOption(options, "rule");
-  if (rule !== undefined && rule !== "any" && rule !== "threshold" && rule !== "confirmed")
-    throw new UsageError(`--rule expects any, threshold or confirmed, ${rule} was given`);
+  const rule = promotionRule(options);
   const confirmations = numberOption(options, "confirmations");
   return { ...(rule === undefined ? {} : { rule }), ...(confirmations === undefined ? {} : { confirmations }) };
 }

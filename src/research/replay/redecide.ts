@@ -1,0 +1,158 @@
+import { decide } from "../../core/harness/decide.js";
+import { type Due, due } from "../../core/harness/due.js";
+import { evolve } from "../../core/harness/evolve.js";
+import { initialState, type RunState, trialOf } from "../../core/harness/state.js";
+import type { Ledger } from "../../core/ports/ledger.js";
+import { digestOf } from "../../core/protocol/canonical.js";
+import type { Command, TimelessCommand } from "../../core/protocol/commands.js";
+import { RefusedError } from "../../core/protocol/errors.js";
+import { parseEvent, type StoredRunEvent } from "../../core/protocol/events.js";
+import type { RunConfiguration } from "../../core/protocol/run.js";
+import { trialRecords } from "../engine/trial-records.js";
+import { roleNamed } from "../roles/registry.js";
+import type { Blobs } from "../roles/role.js";
+import { type RecordedAttempt, Recording } from "./recording.js";
+import { startingCandidates } from "./starting-candidates.js";
+
+/** How far a changed policy comes on what is on record. */
+export interface Redecided {
+  /** Trials that ended, of those asked for. */
+  readonly trials: number;
+  readonly calls: number;
+  readonly leader: { readonly trial: string; readonly values: Readonly<Record<string, number>> } | null;
+  readonly statuses: RunState["statuses"];
+  /** The first question that nobody asked in the recorded run; null when the run came to its end. */
+  readonly notOnRecord: string | null;
+  readonly phase: RunState["phase"];
+}
+
+class NotOnRecord extends Error {}
+
+/**
+ * Runs another policy on recorded answers and measurements, up to the first that is not on record. Nothing is executed
+ * and nobody is asked.
+ */
+export function redecide(source: Ledger, change: (recorded: RunConfiguration) => RunConfiguration): Redecided {
+  const events = [...source.read()].map(parseEvent);
+  const [started] = events;
+  if (started?.type !== "run.started") throw new RefusedError({ expected: "a run that was started", found: "an empty ledger" });
+  const driver = new Driver(source, new Recording(events, source));
+  driver.take({ type: "start", configuration: change(started.data.configuration), ...startingCandidates(events) });
+  driver.take({ type: "open_span", epoch: 1, previousEndedAt: null });
+  const notOnRecord = driver.work();
+  const { state } = driver;
+  return {
+    trials: state.searchTrialsEnded,
+    calls: state.callCounts.answered + state.callCounts.refused + state.callCounts.failed,
+    leader: state.leader,
+    statuses: state.statuses,
+    notOnRecord,
+    phase: state.phase,
+  };
+}
+
+class Driver {
+  readonly state = initialState();
+  private readonly views = new Map<string, Uint8Array>();
+  private readonly blobs: Blobs;
+
+  constructor(
+    private readonly source: Ledger,
+    private readonly recording: Recording,
+  ) {
+    const made = new Map<string, Uint8Array>();
+    this.blobs = {
+      blob: (digest) => this.views.get(digest) ?? made.get(digest) ?? source.blob(digest),
+      putBlob: (bytes) => {
+        const reference = { blob: digestOf(bytes), bytes: bytes.byteLength };
+        made.set(reference.blob, bytes);
+        return reference;
+      },
+    };
+  }
+
+  take(command: TimelessCommand): void {
+    // Nothing of a policy hangs on the time here: a recorded run has no wall-clock left to keep to.
+    const { events, blobs } = decide(this.state, { ...command, at: 0 } as Command);
+    for (const { digest, bytes } of blobs) this.views.set(digest, bytes);
+    for (const event of events) evolve(this.state, { ...event, sequence: this.state.version + 1, at: 0 } as StoredRunEvent);
+  }
+
+  /** Performs what is due from the record. What is not on record, in words; null when the run came to its end. */
+  work(): string | null {
+    try {
+      for (;;) {
+        const before = this.state.version;
+        const [item] = due(this.state, 0);
+        if (item === undefined) return null;
+        this.perform(item);
+        if (this.state.version === before) return null;
+      }
+    } catch (error) {
+      if (error instanceof NotOnRecord) return error.message;
+      throw error;
+    }
+  }
+
+  private perform(item: Due): void {
+    switch (item.kind) {
+      case "call":
+        return this.answer(item.call);
+      case "measurement":
+        return this.measure(item.measurement);
+      case "adjudicate":
+        return this.take({ type: "adjudicate", trial: item.trial, records: trialRecords(this.state, item.trial, this.source) });
+      case "wake_up":
+        return this.take({ type: "fire_wake_up", wakeUp: item.wakeUp });
+      case "advance":
+        return this.take({ type: "advance" });
+      case "exhaust":
+        return this.take({ type: "exhaust", cap: item.cap });
+      case "conclude":
+        return this.take({ type: "conclude" });
+    }
+  }
+
+  private answer(id: string): void {
+    const call = this.state.calls[id];
+    if (call === undefined) return;
+    const rounds = this.recording.roundsOf(call, this.blobs);
+    if (rounds === undefined || rounds.length === 0) throw new NotOnRecord(`${id}, ${call.role} from ${call.base}`);
+    for (const { type, data } of rounds) {
+      const open = this.state.calls[id];
+      if (open === undefined) return;
+      const { usage, model, traffic } = data;
+      if (type === "call.failed") {
+        const { kind, message, todo } = data;
+        if (kind !== "cancelled") this.take({ type: "fail_call", call: id, kind, message, todo, usage, model, traffic });
+      } else if (data.output !== null) {
+        const base = trialOf(this.state, open.base).candidate.blob;
+        const answer = roleNamed(open.role).read(this.source.blob(data.output.blob), base, this.blobs);
+        this.take({ type: "answer_call", call: id, output: data.output, answer, usage, model, traffic });
+      }
+    }
+  }
+
+  private measure(id: string): void {
+    const measurement = this.state.measurements[id];
+    if (measurement === undefined) return;
+    const attempt = this.recording.attemptOf(this.state, measurement);
+    if (attempt === undefined) throw new NotOnRecord(`${id}, the ${measurement.reason} measurement of ${measurement.subject}`);
+    for (const event of attempt) this.retell(id, event);
+  }
+
+  private retell(measurement: string, event: RecordedAttempt[number]): void {
+    switch (event.type) {
+      case "attempt.started":
+        return this.take({ type: "start_attempt", measurement });
+      case "stage.started":
+        return this.take({ type: "start_stage", measurement, stage: event.data.stage, repeat: event.data.repeat });
+      case "stage.ended": {
+        const { stage, repeat, outcome, stdout, stderr } = event.data;
+        return this.take({ type: "end_stage", measurement, stage, repeat, outcome, stdout, stderr });
+      }
+      case "attempt.ended":
+        return this.take({ type: "end_attempt", measurement, result: event.data.result, usage: event.data.usage });
+    }
+  }
+}
