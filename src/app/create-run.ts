@@ -13,15 +13,15 @@ import type { ManifestReference } from "../core/protocol/ids.js";
 import { type RunConfiguration, runConfiguration } from "../core/protocol/run.js";
 import { Run } from "../research/runner/run.js";
 import { freezeFolder, type Host } from "./environments.js";
+import { loadModelConfiguration } from "./model-configuration.js";
 import type { Project } from "./project.js";
-import { assertResearcher } from "./researchers.js";
+import { type ChosenResearchers, chooseResearchers, commandWallMs, type ResearcherChoice } from "./researchers.js";
 
-export interface RunRequest {
+export interface RunRequest extends ResearcherChoice {
   readonly environmentFolder: string;
   /** Null: the environment's name, with a number where it is taken. */
   readonly name: string | null;
   readonly organization: { readonly name: string; readonly configuration: Readonly<Record<string, unknown>> };
-  readonly researcher: string;
   readonly budget: BudgetLimits;
   readonly promotion: Partial<Promotion>;
   readonly seed: number;
@@ -41,10 +41,11 @@ export async function createRun(project: Project, host: Host, request: RunReques
   if (request.sandbox === "bubblewrap") assertUsable(await probeSandbox());
   if (request.name !== null) refuseTaken(project, request.name);
   const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
-  assertResearcher(request.researcher, frozen.environment.playbook);
+  const models = await loadModelConfiguration(project.folder);
+  const chosen = chooseResearchers(request, models, frozen.environment.playbook);
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
-  const configuration = await resolveConfiguration(name, frozen, request);
+  const configuration = await resolveConfiguration(name, frozen, request, chosen);
   const folder = project.runFolder(name);
   const ledger = openSqliteLedger(folder, { mode: "create", blobFolder: project.blobFolder });
   try {
@@ -76,7 +77,14 @@ function storeCandidate(run: Run, candidate: CandidateFiles): ManifestReference 
   return { ...run.putBlob(new TextEncoder().encode(canonicalJson(candidate.manifest))), manifest: true };
 }
 
-async function resolveConfiguration(run: string, frozen: FrozenEnvironment, request: RunRequest): Promise<RunConfiguration> {
+const limits: RunConfiguration["limits"] = { callRounds: 3, refusedCalls: 5, attempts: 3, callWallMs: commandWallMs };
+
+async function resolveConfiguration(
+  run: string,
+  frozen: FrozenEnvironment,
+  request: RunRequest,
+  chosen: ChosenResearchers,
+): Promise<RunConfiguration> {
   const { environment } = frozen;
   const given: RunConfiguration = {
     run,
@@ -86,16 +94,13 @@ async function resolveConfiguration(run: string, frozen: FrozenEnvironment, requ
       name: request.organization.name,
       configuration: organizationNamed(request.organization.name).configure(request.organization.configuration) as Record<string, unknown>,
     },
-    researchers: { "*": request.researcher },
+    ...chosen,
     budget: request.budget,
     promotion: { ...environment.promotion, ...request.promotion },
     seed: request.seed,
     parallel: request.parallel,
     sandbox: request.sandbox,
-    limits: { callRounds: 3, refusedCalls: 5, attempts: 3, callWallMs: 120_000 },
-    researcherSettings: {},
-    // A command researcher uses CPU time and nothing else; its limit is what it can use at worst.
-    callReservations: { "*": { costUsd: 0, tokens: 0, computeMs: request.budget.computeMs === null ? 0 : 3 * 120_000 } },
+    limits,
     host: {
       platform: process.platform,
       cpus: cpus().length,

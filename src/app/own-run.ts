@@ -19,9 +19,11 @@ import { Run } from "../research/runner/run.js";
 import { Runner } from "../research/runner/runner.js";
 import { readOrigin, runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
+import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
 import type { Project } from "./project.js";
 import { makeResearcherFolder } from "./researcher-folder.js";
 import { researchersOf } from "./researchers.js";
+import { secretsOf } from "./secrets.js";
 
 /** A run that this process owns and drives. */
 export interface OwnedRun {
@@ -52,7 +54,8 @@ export async function ownRun(
     if (isOver(run.state)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
     refuseOver(run.state, name);
     if (!options.frozen) await refuseChanged(folder, run.state, name);
-    return await drive(folder, host, run, executor, options.progress);
+    const { models } = await loadModelConfiguration(project.folder);
+    return await drive(folder, host, run, executor, { progress: options.progress, models });
   } catch (error) {
     await executor.close();
     ledger.close();
@@ -99,21 +102,30 @@ async function refuseChanged(folder: string, state: RunState, name: string): Pro
   });
 }
 
-async function drive(folder: string, host: Host, run: Run, executor: Executor, progress: Progress): Promise<OwnedRun> {
+async function drive(
+  folder: string,
+  host: Host,
+  run: Run,
+  executor: Executor,
+  { progress, models }: { readonly progress: Progress; readonly models: ModelConfiguration["models"] },
+): Promise<OwnedRun> {
   const configuration = configurationOf(run.state);
   if (configuration.sandbox === "bubblewrap") assertUsable(await probeSandbox());
   const frozen = await frozenByDigest(host, configuration.environmentDigest);
   const { prepared } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress);
   const scratch = host.cache.folder("scratch", runKey(folder));
   await mkdir(scratch, { recursive: true, mode: 0o755 });
+  const secrets = secretsOf(host.variables);
   const slots = new Slots(Math.max(cpus().length, configuration.parallel));
   const runner = new Runner(run, {
     host: { prepared, executor, slots, sandbox: configuration.sandbox, giveToSandbox, hostEnvironment: host.variables, scratch },
-    redact: (text) => text,
+    redact: secrets.redact,
     researchers: researchersOf({
       executor,
       prepared,
       configuration,
+      models,
+      secrets,
       folder: await makeResearcherFolder(prepared, join(scratch, "researcher")),
     }),
   });

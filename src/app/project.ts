@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { RefusedError } from "../core/protocol/errors.js";
 import { runName } from "../core/protocol/ids.js";
 
@@ -9,6 +9,11 @@ export class Project {
 
   constructor(folder: string) {
     this.root = join(resolve(folder), ".trialist");
+  }
+
+  /** The folder that commands are run in. */
+  get folder(): string {
+    return dirname(this.root);
   }
 
   get blobFolder(): string {

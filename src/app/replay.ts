@@ -8,6 +8,8 @@ import type { RunConfiguration } from "../core/protocol/run.js";
 import { type Redecided, redecide } from "../research/replay/redecide.js";
 import { type Replayed, replayRun } from "../research/replay/replay-run.js";
 import type { Project } from "./project.js";
+import { reanswerer } from "./reanswer.js";
+import type { Secrets } from "./secrets.js";
 
 export interface ReplayReport extends Replayed {
   /** Chain values of both ledgers: equal when every event is the same to the byte, which an older build's cannot be. */
@@ -18,13 +20,14 @@ export interface ReplayReport extends Replayed {
  * Replays a run offline from its ledger alone. `keepAs`: name of a run of this project that the replay is written to;
  * null: it is kept in memory and forgotten.
  */
-export async function replayRecorded(project: Project, name: string, keepAs: string | null): Promise<ReplayReport> {
+export async function replayRecorded(project: Project, name: string, keepAs: string | null, secrets: Secrets): Promise<ReplayReport> {
   const source = openSqliteLedger(project.existingRun(name), { mode: "read", blobFolder: project.blobFolder });
   try {
     const folder = keepAs === null ? null : freeFolder(project, keepAs);
     const target = folder === null ? openMemoryLedger() : openSqliteLedger(folder, { mode: "create", blobFolder: project.blobFolder });
     try {
-      const replayed = await replayRun({ source, target, redact: (text) => text, reanswer: async () => null });
+      const { redact } = secrets;
+      const replayed = await replayRun({ source, target, redact, reanswer: reanswerer(secrets) });
       return { ...replayed, chain: { recorded: source.chain, replayed: target.chain } };
     } catch (error) {
       if (folder !== null) await rm(folder, { recursive: true, force: true });
@@ -36,6 +39,8 @@ export async function replayRecorded(project: Project, name: string, keepAs: str
     source.close();
   }
 }
+
+export type { Redecided };
 
 /** What of a recorded run's policy is changed; what is undefined stays as it was. */
 export interface PolicyChange {

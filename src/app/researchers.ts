@@ -1,9 +1,15 @@
 import { commandResearcher } from "../adapters/researchers/command.js";
+import type { ModelSettings } from "../adapters/researchers/model/settings.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
 import type { Researcher } from "../core/ports/researcher.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
+import { roleNamed, roleNames } from "../research/roles/registry.js";
+import type { ModelConfiguration } from "./model-configuration.js";
+import { modelMeant, modelPrefix, type ResearcherWish } from "./model-names.js";
+import { type FrozenModel, freezeModel, modelResearcherNamed, worstCaseOfModel } from "./model-researchers.js";
+import type { Secrets } from "./secrets.js";
 
 /** What a researcher is made of. */
 interface Parts {
@@ -12,9 +18,13 @@ interface Parts {
   readonly configuration: RunConfiguration;
   /** What command researchers see of the pack. */
   readonly folder: string;
+  readonly models: ModelConfiguration["models"];
+  readonly secrets: Secrets;
 }
 
 const customPrefix = "command:";
+/** Wall limit of one call of a command researcher, in ms; CPU time has the same limit. */
+export const commandWallMs = 120_000;
 
 /** The researchers that a run's configuration names. */
 export function researchersOf(parts: Parts): Map<string, Researcher> {
@@ -22,10 +32,11 @@ export function researchersOf(parts: Parts): Map<string, Researcher> {
   return new Map([...names].map((name) => [name, researcherNamed(name, parts)]));
 }
 
-/** `command:LINE` runs that line in the frozen pack; any other name is one of the pack's playbooks. */
+/** `model:NAME` is a language model, `command:LINE` runs that line in the frozen pack; any other name is one of the pack's playbooks. */
 function researcherNamed(name: string, parts: Parts): Researcher {
+  if (name.startsWith(modelPrefix)) return modelResearcherNamed(name, parts.configuration.researcherSettings, parts.models, parts.secrets);
   const { environment, runtime } = parts.prepared;
-  assertResearcher(name, environment.playbook);
+  assertCommand(name, environment.playbook);
   const command = name.startsWith(customPrefix) ? name.slice(customPrefix.length) : (environment.playbook[name] ?? "");
   return commandResearcher({
     name,
@@ -39,17 +50,84 @@ function researcherNamed(name: string, parts: Parts): Researcher {
   });
 }
 
+/** Who answers which role, and what of them a run keeps. */
+export type ChosenResearchers = Pick<RunConfiguration, "researchers" | "researcherSettings" | "callReservations">;
+
+export interface ResearcherChoice {
+  /** For every role that nobody names; null: the one of the project's configuration, else the playbook's `reference`. */
+  readonly researcher: string | null;
+  /** Of `researcher`, where that is a provider. */
+  readonly model?: string | null;
+  readonly baseUrl?: string | null;
+  /** Role → researcher. */
+  readonly researchersByRole?: Readonly<Record<string, string>>;
+  readonly allowUnknownPrice?: boolean;
+}
+
+/**
+ * Resolves who answers: the command line goes before the project's configuration.
+ * @throws RefusedError for a researcher that is none, or a model without what it needs
+ */
+export function chooseResearchers(
+  choice: ResearcherChoice,
+  models: ModelConfiguration,
+  playbook: Readonly<Record<string, string>>,
+): ChosenResearchers {
+  const researchers: Record<string, string> = {};
+  const settings: Record<string, FrozenModel> = {};
+  const choose = (role: string, wish: ResearcherWish): void => {
+    const meant = modelMeant(wish, models);
+    if (meant === null) assertCommand(wish.name, playbook, models.models);
+    else freezeWithFallbacks(meant, models, choice.allowUnknownPrice === true || models.allowUnknownPrice, settings);
+    researchers[role] = meant?.name ?? wish.name;
+  };
+  const everyone = choice.researcher ?? models.researchers["*"] ?? "reference";
+  choose("*", { name: everyone, model: choice.model ?? null, baseUrl: choice.baseUrl ?? null });
+  for (const [role, name] of Object.entries({ ...models.researchers, ...choice.researchersByRole })) {
+    if (role !== "*") choose(roleNamed(role).name, { name, model: null, baseUrl: null });
+  }
+  return { researchers, researcherSettings: settings, callReservations: reservations(researchers, settings) };
+}
+
+function freezeWithFallbacks(
+  meant: { readonly name: string; readonly settings: ModelSettings },
+  models: ModelConfiguration,
+  allowUnknownPrice: boolean,
+  into: Record<string, FrozenModel>,
+): void {
+  if (Object.hasOwn(into, meant.name)) return;
+  const fallback = models.models[meant.name.slice(modelPrefix.length)]?.fallback ?? null;
+  into[meant.name] = freezeModel(meant.settings, fallback, allowUnknownPrice);
+  const next = fallback === null ? undefined : models.models[fallback];
+  if (next !== undefined)
+    freezeWithFallbacks({ name: `${modelPrefix}${fallback}`, settings: next.settings }, models, allowUnknownPrice, into);
+}
+
+/** By role, the most that one question can use: a command uses CPU time, a model money and tokens. */
+function reservations(
+  researchers: RunConfiguration["researchers"],
+  settings: Record<string, FrozenModel>,
+): RunConfiguration["callReservations"] {
+  const named = roleNames.map((role) => {
+    const name = researchers[role] ?? researchers["*"] ?? "";
+    const isModel = name.startsWith(modelPrefix);
+    const model = isModel ? worstCaseOfModel(name, settings, roleNamed(role).promptBytes) : { costUsd: 0, tokens: 0 };
+    return [role, { ...model, computeMs: isModel ? 0 : commandWallMs }] as const;
+  });
+  return Object.fromEntries(named);
+}
+
 /** @throws RefusedError for a researcher that this environment has not */
-export function assertResearcher(name: string, playbook: Readonly<Record<string, string>>): void {
+function assertCommand(name: string, playbook: Readonly<Record<string, string>>, models: ModelConfiguration["models"] = {}): void {
   if (name.startsWith(customPrefix) && name.length > customPrefix.length) return;
   if (Object.hasOwn(playbook, name)) return;
-  const known = Object.keys(playbook);
+  const known = [...Object.keys(playbook), ...Object.keys(models)];
   throw new RefusedError({
-    expected:
-      known.length === 0
-        ? "a researcher as command:LINE, since this environment has no playbook"
-        : `a researcher: ${known.join(", ")}, or command:LINE`,
+    expected: `a researcher: ${[...known, "PROVIDER:MODEL", "command:LINE"].join(", ")}`,
     found: JSON.stringify(name),
-    todo: "A command reads one JSON document on standard input and writes one on standard output; `trialist run --help` shows an example.",
+    todo:
+      known.length === 0
+        ? "This environment has no playbook: name a language model, or a command that reads one JSON document on standard input and writes one on standard output; `trialist run --help` shows examples."
+        : "`trialist run --help` shows examples.",
   });
 }

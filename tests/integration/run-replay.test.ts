@@ -6,6 +6,7 @@ import { openSqliteLedger } from "../../src/adapters/ledger/sqlite-ledger.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { Project } from "../../src/app/project.js";
 import { redecideRecorded, replayRecorded } from "../../src/app/replay.js";
+import { secretsOf } from "../../src/app/secrets.js";
 import { exportRun, importRun } from "../../src/app/transfer.js";
 import { verifyRun } from "../../src/app/verify.js";
 import { driven } from "../support/drive.js";
@@ -56,7 +57,7 @@ async function recorded(): Promise<Project> {
 describe("a recorded run in a fresh folder", () => {
   it("is decided again, to the byte, and the replay is a run that checks out", async () => {
     const project = await recorded();
-    const report = await replayRecorded(project, "run", "again");
+    const report = await replayRecorded(project, "run", "again", secretsOf({}));
     expect(report).toMatchObject({ difference: null, taken: 0, otherViews: 0 });
     expect(report.calls).toBeGreaterThanOrEqual(6);
     expect(report.chain.replayed).toBe(report.chain.recorded);
@@ -77,7 +78,7 @@ describe("a recorded run in a fresh folder", () => {
     }
     source.close();
     forged.close();
-    const report = await replayRecorded(project, "forged", null);
+    const report = await replayRecorded(project, "forged", null, secretsOf({}));
     expect(report.difference?.sequence).toBe(place + 1);
     expect(report.difference?.message).toMatch(/adjudicate: trial\.ended differs/);
   });
@@ -112,6 +113,6 @@ describe("a ledger that an earlier build wrote", () => {
   it.each(readdirSync(folder).map((file) => file.replace(".jsonl", "")))("%s is decided again as it was", async (name) => {
     const project = new Project(fresh);
     await importRun(project, join(folder, `${name}.jsonl`), name);
-    expect(await replayRecorded(project, name, null)).toMatchObject({ difference: null, taken: 0 });
+    expect(await replayRecorded(project, name, null, secretsOf({}))).toMatchObject({ difference: null, taken: 0 });
   });
 });

@@ -31,11 +31,16 @@ export function drive(lab: Lab, steps: readonly Step[], { through = [], ...more 
 
 /** The command line, as a user starts it. */
 export function commandLine(lab: Lab, ...words: string[]): Driven {
-  return spawned(process.execPath, [join(builtSources(), "src", "interfaces", "cli", "main.js"), ...words], lab);
+  return commandLineWith(lab, {}, ...words);
 }
 
-function spawned(program: string, words: readonly string[], lab: Lab): Driven {
-  const child = spawn(program, words, { cwd: lab.project, env: lab.variables, stdio: ["ignore", "pipe", "pipe"] });
+/** The command line with more in its environment. */
+export function commandLineWith(lab: Lab, variables: Readonly<Record<string, string>>, ...words: string[]): Driven {
+  return spawned(process.execPath, [join(builtSources(), "src", "interfaces", "cli", "main.js"), ...words], lab, variables);
+}
+
+function spawned(program: string, words: readonly string[], lab: Lab, variables: Readonly<Record<string, string>> = {}): Driven {
+  const child = spawn(program, words, { cwd: lab.project, env: { ...lab.variables, ...variables }, stdio: ["ignore", "pipe", "pipe"] });
   let [stdout, stderr] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     stdout += text;

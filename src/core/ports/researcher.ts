@@ -25,8 +25,11 @@ export interface RoleRequest {
   readonly violations: readonly Violation[];
   /** The view with its contents filled in; JSON. */
   readonly view: unknown;
-  /** The same in words, built when it is asked for. */
-  readonly prompt: () => RolePrompt;
+  /**
+   * The same in words, built when it is asked for.
+   * `room`: UTF-8 bytes that system and user text should hold at most, for a model that takes in less; sections shrink in proportion.
+   */
+  readonly prompt: (room?: number) => RolePrompt;
   /** What this call may still use; infinite where the run has no cap. Nothing whose worst case passes it may be started. */
   readonly allowance: Amount;
 }

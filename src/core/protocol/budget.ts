@@ -43,7 +43,7 @@ export type BudgetDimension = (typeof dimensions)[number];
 export function exceeds(account: BudgetAccount, limits: BudgetLimits, wanted: Amount): BudgetDimension | null {
   for (const dimension of dimensions) {
     const cap = limits[dimension];
-    if (cap === null || wanted[dimension] === 0) continue;
+    if (cap === null || wanted[dimension] <= 0) continue;
     // A sum of many small decimals may pass a cap by rounding alone; a millionth of a millionth is no overrun.
     if (account.spent[dimension] + account.reserved[dimension] + wanted[dimension] > cap * (1 + 1e-12)) return dimension;
   }

@@ -1,8 +1,7 @@
 import { z } from "zod";
 
 /**
- * Why no answer came. The first four are the researcher's own failure: its call is asked again, a bounded number of
- * times. `budget`: what the call may still use does not cover another request; the call ends. `cancelled`: nobody wanted
+ * Why no answer came. The first five are the researcher's own: its call is asked again, a bounded number of times. `budget`: what the round may still use does not cover another request. `cancelled`: nobody wanted
  * it any more. The others are no failure of the search and would only come again: the run suspends, and the same
  * question is asked when it is resumed.
  */

@@ -31,7 +31,7 @@ export const runConfiguration = z.strictObject({
     /** Wall limit of one command researcher's call. */
     callWallMs: z.number().int().positive(),
   }),
-  /** Role → what a call reserves before it starts: the most that its rounds can use. `*` is everyone else's. */
+  /** Role → what a call reserves before each of its rounds: the most that one can use. `*` is everyone else's. */
   callReservations: z.record(
     z.string(),
     z.strictObject({ costUsd: z.number().nonnegative(), tokens: z.number().int().nonnegative(), computeMs: z.number().nonnegative() }),
@@ -46,7 +46,7 @@ export const runConfiguration = z.strictObject({
 });
 export type RunConfiguration = z.infer<typeof runConfiguration>;
 
-/** What a call of this role reserves before it starts, beside the trial that may come of it. */
+/** What a call of this role reserves before each round, beside the trial that may come of it. */
 export function callReservation(configuration: RunConfiguration, role: string): Omit<Amount, "trials"> {
   return configuration.callReservations[role] ?? configuration.callReservations["*"] ?? { costUsd: 0, tokens: 0, computeMs: 0 };
 }

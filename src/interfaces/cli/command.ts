@@ -44,6 +44,15 @@ export function wholeNumber(name: string): (text: string) => number {
   };
 }
 
+/** A number above 0 from the command line. @throws UsageError with the option's name */
+export function positiveNumber(name: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!Number.isFinite(value) || value <= 0) throw new UsageError(`${name} expects a number above 0, ${JSON.stringify(text)} was given`);
+    return value;
+  };
+}
+
 /** A reason that is recorded. @throws UsageError when it says nothing */
 export function reasonOption(text: string): string {
   if (text.trim() === "") throw new UsageError("--reason expects a few words, which are recorded; nothing was given");

@@ -1,12 +1,13 @@
 import { decide } from "../../core/harness/decide.js";
 import { evolve } from "../../core/harness/evolve.js";
-import { initialState, type RunState } from "../../core/harness/state.js";
+import { configurationOf, initialState, type RunState } from "../../core/harness/state.js";
 import type { Ledger } from "../../core/ports/ledger.js";
 import type { RoleRequest } from "../../core/ports/researcher.js";
 import { canonicalJson } from "../../core/protocol/canonical.js";
 import type { Command, Decision, TimelessCommand } from "../../core/protocol/commands.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import { currentVersion, parseEvent, type RunEvent, type StoredRunEvent } from "../../core/protocol/events.js";
+import type { RunConfiguration } from "../../core/protocol/run.js";
 import { type Blobs, manifestAt } from "../roles/role.js";
 import { roleRequest } from "../runner/role-call.js";
 import { causesOf } from "./causes.js";
@@ -33,8 +34,13 @@ export interface ReplayHost {
   readonly target: Ledger;
   /** Takes secrets out of what a researcher was shown, as it did in the run. */
   readonly redact: (text: string) => string;
-  /** Puts a request to the model that answered then, over the recorded traffic; what it answers, or null when that cannot be done. */
-  readonly reanswer: (researcher: string, request: RoleRequest, traffic: Uint8Array) => Promise<Uint8Array | null>;
+  /** Puts a request to the model that answered then, over the recorded traffic. Both null: it is none that this can be done with. */
+  readonly reanswer: (
+    researcher: string,
+    settings: RunConfiguration["researcherSettings"],
+    request: RoleRequest,
+    traffic: Uint8Array,
+  ) => Promise<{ readonly raw: Uint8Array | null; readonly difference: string | null }>;
 }
 
 /**
@@ -124,8 +130,9 @@ class Replay {
     const call = this.state.calls[event.data.call];
     if (traffic === null || output === null || call === undefined) return null;
     const request = roleRequest({ state: this.state }, call, round, this.blobs, this.host.redact);
-    const raw = await this.host.reanswer(call.researcher, request, this.host.source.blob(traffic.blob));
-    if (raw === null) return null;
+    const settings = configurationOf(this.state).researcherSettings;
+    const { raw, difference } = await this.host.reanswer(call.researcher, settings, request, this.host.source.blob(traffic.blob));
+    if (raw === null) return difference;
     if (Buffer.compare(raw, this.host.source.blob(output.blob)) !== 0) return `the recorded traffic of ${call.id} gives another answer`;
     this.counts.reanswered += 1;
     return null;

@@ -54,6 +54,16 @@ describe("a prompt", () => {
     );
   });
 
+  it("shrinks in proportion where a model takes in less", () => {
+    fc.assert(
+      fc.property(document, fc.integer({ min: 6000, max: 200_000 }), (given, room) => {
+        const { system, user } = draft.prompt(given, room);
+        expect(byteLength(system) + byteLength(user)).toBeLessThanOrEqual(room);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it("says where something was cut, and never cuts a character in two", () => {
     const long = "ü".repeat(500);
     expect(assemble([{ title: "A", text: long, bytes: 101, drop: "end" }])).toMatch(/^# A\n\nü+\n\[… cut to fit …\]\n\n$/);

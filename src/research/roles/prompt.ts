@@ -16,6 +16,8 @@ export interface Section {
 
 const encoder = new TextEncoder();
 const note = "\n[… cut to fit …]\n";
+/** Fewest bytes of a section that is cut. */
+const smallest = 64;
 
 /** The sections as one text; empty ones are left out. */
 export function assemble(sections: readonly Section[]): string {
@@ -23,6 +25,19 @@ export function assemble(sections: readonly Section[]): string {
     .filter(({ text }) => text.trim() !== "")
     .map((section) => `# ${section.title}\n\n${fitted(section)}\n`)
     .join("\n");
+}
+
+/** The sections with their budgets cut in proportion, so that all fit into so many bytes; each keeps a little. */
+export function shrunk(sections: readonly Section[], room: number): Section[] {
+  const used = sections.map((section) => ({ ...section, bytes: Math.min(section.bytes, byteLength(section.text)) }));
+  const total = assembledBytes(used);
+  if (total <= room) return [...sections];
+  const kept = used.map((section) => ({ ...section, bytes: Math.min(section.bytes, smallest) }));
+  const share = Math.max(0, room - assembledBytes(kept)) / Math.max(1, total - assembledBytes(kept));
+  return used.map((section, index) => {
+    const least = kept[index]?.bytes ?? 0;
+    return { ...section, bytes: least + Math.floor((section.bytes - least) * share) };
+  });
 }
 
 /** Most bytes that `assemble` makes of sections with these budgets. */

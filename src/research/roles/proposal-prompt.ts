@@ -1,5 +1,5 @@
 import type { RolePrompt } from "../../core/ports/researcher.js";
-import { assemble, assembledBytes, byteLength, filesThatFit, newestThatFit, repairBudget, type Section } from "./prompt.js";
+import { assemble, assembledBytes, byteLength, filesThatFit, newestThatFit, repairBudget, type Section, shrunk } from "./prompt.js";
 
 /** What a proposer is handed: the view of the role with its contents filled in. */
 export interface ProposalDocument {
@@ -79,10 +79,11 @@ export const proposalPromptBytes =
   64;
 
 /** The words for one proposal. `task`: what this role is for, at most 2,048 bytes. */
-export function proposalPrompt(task: string, document: ProposalDocument): Omit<RolePrompt, "repair"> {
+export function proposalPrompt(task: string, document: ProposalDocument, room = Number.POSITIVE_INFINITY): Omit<RolePrompt, "repair"> {
+  const system = `${task}\n\n${format}`;
   return {
-    system: `${task}\n\n${format}`,
-    user: assemble(sectionsOf(document)),
+    system,
+    user: assemble(shrunk(sectionsOf(document), room - byteLength(system))),
     answer: { name: "proposal", schema },
   };
 }

@@ -22,7 +22,7 @@ function proposer(name: string, task: string): Role<ProposalView, ProposalDocume
     name,
     promptBytes: proposalPromptBytes,
     document: proposalDocument,
-    prompt: (document) => proposalPrompt(task, document),
+    prompt: (document, room) => proposalPrompt(task, document, room),
     read: readAnswer,
   };
 }

@@ -22,8 +22,8 @@ export interface Role<View, Document = unknown> {
   readonly promptBytes: number;
   /** Fills a frozen view with its contents: the document that a researcher is handed. */
   document(view: View, environment: Environment, blobs: Blobs): Document;
-  /** The document in words, for whoever reads words. */
-  prompt(document: Document): Omit<RolePrompt, "repair">;
+  /** The document in words, for whoever reads words. `room`: as in the request of the port. */
+  prompt(document: Document, room?: number): Omit<RolePrompt, "repair">;
   /** Reads a raw answer, storing what it holds; or says what is wrong with it. `base`: manifest of the call's base trial. */
   read(raw: Uint8Array, base: Digest, blobs: Blobs): Answer;
 }

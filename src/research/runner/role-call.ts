@@ -83,7 +83,7 @@ export function roleRequest(
     seed: call.seed,
     violations: call.violations,
     view: document,
-    prompt: () => ({ ...role.prompt(document), repair: repairOf(answered, call.violations) }),
+    prompt: (room) => ({ ...role.prompt(document, room), repair: repairOf(answered, call.violations) }),
     allowance: allowanceOf(call, configuration.budget),
   };
 }

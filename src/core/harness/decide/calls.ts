@@ -1,14 +1,14 @@
 import type { Move } from "../../organizations/organization.js";
 import { organizationNamed } from "../../organizations/registry.js";
-import type { Amount } from "../../protocol/budget.js";
+import type { Amount, BudgetDimension } from "../../protocol/budget.js";
 import { exceeds, nothing } from "../../protocol/budget.js";
 import { suspendsRun } from "../../protocol/call-failure.js";
 import { canonicalJson, digestOf } from "../../protocol/canonical.js";
 import type { Answer, CandidateProposal, Command, Decision, PlanProposal, Submission } from "../../protocol/commands.js";
 import type { EventData, RunEvent, Violation } from "../../protocol/events.js";
-import { callReservation } from "../../protocol/run.js";
 import { surfaceViolations, violation } from "../admission.js";
 import { drawsOf } from "../draw.js";
+import { hasRoomForRound, roundReservation } from "../reservations.js";
 import { activeTime, configurationOf, type OpenCall, type RunState, trialNamed } from "../state.js";
 import { viewBuilders } from "../views.js";
 import { type Handler, only, refuse, withBlobs } from "./decision.js";
@@ -58,11 +58,9 @@ function requestCall(state: RunState, move: Extract<Move, { kind: "call" }>, at:
   const configuration = configurationOf(state);
   const number = state.counters.call + 1;
   const expects = move.expects ?? "proposal";
-  // Only an answer that brings a candidate can become a trial.
-  const trials = expects === "proposal" || expects === "candidate" ? 1 : 0;
-  const reservation: Amount = { trials, ...callReservation(configuration, move.role) };
+  const reservation = roundReservation(state, { role: move.role, expects });
   const cap = exceeds(state.budget, configuration.budget, reservation);
-  if (cap !== null) return exhausted(state, cap);
+  if (cap !== null) return exhausted(state, cap, tooDear(state, cap, move.role, reservation));
   const bytes = new TextEncoder().encode(canonicalJson(viewBuilders[move.view ?? "proposal"](state, move.role, move.base, at)));
   const view = { blob: digestOf(bytes), bytes: bytes.byteLength };
   return withBlobs([{ digest: view.blob, bytes }], {
@@ -92,9 +90,15 @@ function researcherFor(state: RunState, role: string): string {
   return name;
 }
 
-function exhausted(state: RunState, cap: string): ReturnType<Handler<never>> {
+function exhausted(state: RunState, cap: string, why = ""): ReturnType<Handler<never>> {
   // What is in flight may free its reservation: only an idle run is at its cap.
-  return idle(state) ? only(...finishing(state, `budget: ${cap}`, true)) : only();
+  return idle(state) ? only(...finishing(state, `budget: ${cap}${why}`, true)) : only();
+}
+
+function tooDear(state: RunState, cap: BudgetDimension, role: string, wanted: Amount): string {
+  const { budget } = configurationOf(state);
+  const left = Math.max(0, (budget[cap] ?? 0) - state.budget.spent[cap] - state.budget.reserved[cap]);
+  return `, ${Number(left.toPrecision(4))} is left and a call of ${role} may use ${Number(wanted[cap].toPrecision(4))}`;
 }
 
 function idle(state: RunState): boolean {
@@ -164,7 +168,7 @@ function admitAnswer(state: RunState, call: OpenCall, answer: Answer): RunEvent[
 }
 
 function refusedCall(state: RunState, call: OpenCall, command: Of<"answer_call">, violations: readonly Violation[]): RunEvent[] {
-  const final = call.round >= configurationOf(state).limits.callRounds;
+  const final = isLastRound(state, call, command.usage);
   return [
     {
       type: "call.refused",
@@ -177,15 +181,20 @@ function refusedCall(state: RunState, call: OpenCall, command: Of<"answer_call">
 export const failCall: Handler<Of<"fail_call">> = (state, command) => {
   const call = openCall(state, command.call);
   const { kind } = command;
-  const final = kind === "budget" || (!suspendsRun(kind) && call.round >= configurationOf(state).limits.callRounds);
+  const final = suspendsRun(kind) ? !hasRoomForRound(state, call, command.usage) : isLastRound(state, call, command.usage);
   const message = command.message.slice(0, 4000);
   const todo = command.todo.slice(0, 1500);
   const failed: RunEvent = {
     type: "call.failed",
     data: { call: call.id, round: call.round, kind, message, todo, final, ...billOf(command) },
   };
-  return only(failed, ...(suspendsRun(kind) ? suspendWithCall(state, command) : suspendLane(state, call.id, final)));
+  return only(failed, ...(suspendsRun(kind) && !final ? suspendWithCall(state, command) : suspendLane(state, call.id, final)));
 };
+
+/** A call ends with its rounds, and with the budget that another one would need. */
+function isLastRound(state: RunState, call: OpenCall, used: Amount): boolean {
+  return call.round >= configurationOf(state).limits.callRounds || !hasRoomForRound(state, call, used);
+}
 
 /** The call stays open: the same question is asked again when the run is resumed. */
 function suspendWithCall(state: RunState, { message, todo }: Of<"fail_call">): RunEvent[] {

@@ -1,5 +1,6 @@
 import { type Amount, nothing, reserve, settle } from "../../protocol/budget.js";
 import { suspendsRun } from "../../protocol/call-failure.js";
+import { roundReservation } from "../reservations.js";
 import type { OpenCall, RunState } from "../state.js";
 import type { EventHandlers } from "./handlers.js";
 
@@ -115,13 +116,13 @@ function nextRound(state: RunState, id: string, usage: Amount): OpenCall {
   return call;
 }
 
-/** What was used is spent; the rest of the reservation stays for what follows. */
+/** What was used is spent, and what follows has its own reservation. */
 function use(state: RunState, id: string, usage: Amount): OpenCall {
   const call = state.calls[id];
   if (call === undefined) throw new RangeError(`call ${id} is not open`);
-  const covered = lesser(usage, call.reservation);
-  settle(state.budget, covered, usage);
-  call.reservation = difference(call.reservation, covered);
+  settle(state.budget, call.reservation, usage);
+  call.reservation = roundReservation(state, call);
+  reserve(state.budget, call.reservation);
   return call;
 }
 
@@ -137,15 +138,6 @@ function endSession(state: RunState, id: string, usage: Amount): void {
   if (session === undefined) return;
   settle(state.budget, session.reserved, usage);
   delete state.sessions[id];
-}
-
-function lesser(a: Amount, b: Amount): Amount {
-  const least = (of: keyof Amount): number => Math.min(a[of], b[of]);
-  return { trials: least("trials"), costUsd: least("costUsd"), tokens: least("tokens"), computeMs: least("computeMs") };
-}
-
-function difference(a: Amount, b: Amount): Amount {
-  return { trials: a.trials - b.trials, costUsd: a.costUsd - b.costUsd, tokens: a.tokens - b.tokens, computeMs: a.computeMs - b.computeMs };
 }
 
 function sum(a: Amount, b: Amount): Amount {

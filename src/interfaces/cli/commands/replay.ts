@@ -1,6 +1,6 @@
 import { Project } from "../../../app/project.js";
-import { type PolicyChange, type ReplayReport, redecideRecorded, replayRecorded } from "../../../app/replay.js";
-import type { Redecided } from "../../../research/replay/redecide.js";
+import { type PolicyChange, type Redecided, type ReplayReport, redecideRecorded, replayRecorded } from "../../../app/replay.js";
+import { secretsOf } from "../../../app/secrets.js";
 import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, type CommandInput, exitCodes, textOption } from "../command.js";
 import { describeOrganizationOptions, givenOrganizationOptions, organizationConfiguration } from "../organization-options.js";
@@ -33,7 +33,7 @@ export const command: CliCommand = {
     if (name === undefined) throw new UsageError("replay expects the name of a run");
     const change = policyChange(options);
     if (change !== null) return redecided(name, redecideRecorded(new Project(folder), name, change), terminal);
-    const report = await replayRecorded(new Project(folder), name, textOption(options, "keep") ?? null);
+    const report = await replayRecorded(new Project(folder), name, textOption(options, "keep") ?? null, secretsOf(process.env));
     for (const line of linesOf(name, report)) terminal.say(printable(line));
     terminal.data({ run: name, ...report });
     return report.difference === null ? exitCodes.ok : exitCodes.corrupt;

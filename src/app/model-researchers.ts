@@ -1,0 +1,90 @@
+import { execa } from "execa";
+import { z } from "zod";
+import { withFallback } from "../adapters/researchers/model/fallback.js";
+import { modelResearcher } from "../adapters/researchers/model/model-researcher.js";
+import { listPriceOf } from "../adapters/researchers/model/prices.js";
+import { keyVariableOf } from "../adapters/researchers/model/providers.js";
+import { type ModelSettings, modelSettings } from "../adapters/researchers/model/settings.js";
+import { worstCaseOfRequest } from "../adapters/researchers/model/worst-case.js";
+import { type Researcher, ResearcherFailedError } from "../core/ports/researcher.js";
+import { nothing } from "../core/protocol/budget.js";
+import { RefusedError } from "../core/protocol/errors.js";
+import type { RunConfiguration } from "../core/protocol/run.js";
+import type { ModelConfiguration } from "./model-configuration.js";
+import { modelPrefix } from "./model-names.js";
+import type { Secrets } from "./secrets.js";
+
+/** What of a model is frozen into a run. */
+const frozenModel = modelSettings.extend({ fallback: z.string().nullable() });
+export type FrozenModel = z.infer<typeof frozenModel>;
+
+/**
+ * A model's settings as a run keeps them, its price with them.
+ * @throws RefusedError for a price that nobody knows, unless that is allowed
+ */
+export function freezeModel(settings: ModelSettings, fallback: string | null, allowUnknownPrice: boolean): FrozenModel {
+  const price = settings.price ?? listPriceOf(settings.provider, settings.model);
+  if (price === null && !allowUnknownPrice)
+    throw new RefusedError({
+      expected: `a price of ${settings.model} (${settings.provider})`,
+      found: "none, neither in the configuration nor in the price table",
+      todo: "Give it under `price` in trialist.config.yaml, in US dollars per million tokens (0 for a model of your own), or allow it with --allow-unknown-price; it then counts as 0.",
+    });
+  return { ...settings, price, fallback: fallback === null ? null : `${modelPrefix}${fallback}` };
+}
+
+/** The most that one question to a model can use, with its fallback's for when it fails after all. */
+export function worstCaseOfModel(
+  name: string,
+  settings: RunConfiguration["researcherSettings"],
+  promptBytes: number,
+): { readonly costUsd: number; readonly tokens: number } {
+  const { maxOutputTokens, price, fallback } = frozenOf(name, settings);
+  const own = worstCaseOfRequest(maxOutputTokens, price, promptBytes);
+  const other = fallback === null ? { costUsd: 0, tokens: 0 } : worstCaseOfModel(fallback, settings, promptBytes);
+  return { costUsd: own.costUsd + other.costUsd, tokens: own.tokens + other.tokens };
+}
+
+/** @throws z.ZodError for settings that no model has */
+export function frozenOf(name: string, settings: RunConfiguration["researcherSettings"]): FrozenModel {
+  return frozenModel.parse(settings[name]);
+}
+
+/** The model of a run's configuration as a researcher. `offline`: over this fetch alone, without a key and without waiting. */
+export function modelResearcherNamed(
+  name: string,
+  settings: RunConfiguration["researcherSettings"],
+  models: ModelConfiguration["models"],
+  secrets: Secrets,
+  offline: typeof fetch | null = null,
+): Researcher {
+  const { fallback, ...frozen } = frozenOf(name, settings);
+  const command = models[name.slice(modelPrefix.length)]?.keyCommand ?? null;
+  const own = modelResearcher({
+    name,
+    settings: frozen,
+    price: frozen.price,
+    redact: secrets.redact,
+    key: () => (offline === null ? keyOf(frozen, command, secrets) : Promise.resolve("replayed")),
+    ...(offline === null ? {} : { fetch: offline, sleep: () => Promise.resolve() }),
+  });
+  return fallback === null ? own : withFallback(own, modelResearcherNamed(fallback, settings, models, secrets, offline));
+}
+
+async function keyOf(settings: ModelSettings, command: string | null, secrets: Secrets): Promise<string | null> {
+  if (command === null) {
+    const variable = keyVariableOf(settings);
+    return variable === null ? null : (secrets.variable(variable) ?? null);
+  }
+  try {
+    const { stdout } = await execa("sh", ["-c", command], { timeout: 30_000, stdin: "ignore" });
+    secrets.learn(stdout.trim());
+    return stdout.trim();
+  } catch (error) {
+    // What the command printed may be the key, or a part of it: it is not said.
+    const code = typeof error === "object" && error !== null && "exitCode" in error ? String(error.exitCode) : "no exit code";
+    throw new ResearcherFailedError("key_refused", `the key_command of ${settings.model} failed (${code})`, nothing, {
+      todo: "Run the key_command of trialist.config.yaml by hand and mend it.",
+    });
+  }
+}

@@ -1,0 +1,36 @@
+import { type Command, Option } from "commander";
+import type { ResearcherChoice } from "../../app/researchers.js";
+import { type CommandInput, textOption } from "./command.js";
+import { UsageError } from "./usage-error.js";
+
+/** Who proposes, and with which model: flags, or the environment of the command. */
+export function describeResearcherOptions(program: Command): void {
+  program
+    .addOption(
+      new Option(
+        "--researcher <researcher>",
+        "who proposes: a playbook's name, a model of trialist.config.yaml, PROVIDER:MODEL or command:LINE (default: reference)",
+      ).env("TRIALIST_RESEARCHER"),
+    )
+    .addOption(new Option("--model <model>", "the model, where --researcher is a provider").env("TRIALIST_MODEL"))
+    .addOption(new Option("--base-url <url>", "address of the model's server, where it is not the provider's own").env("TRIALIST_BASE_URL"))
+    .option("--role <role=researcher>", "another researcher for one role, such as debug=fast; may be given again", roles)
+    .option("--allow-unknown-price", "let a model without a known price run; it counts as 0 dollars", false);
+}
+
+function roles(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const place = text.indexOf("=");
+  if (place < 1 || place === text.length - 1)
+    throw new UsageError(`--role expects ROLE=RESEARCHER, such as debug=fast; ${JSON.stringify(text)} was given`);
+  return { ...before, [text.slice(0, place)]: text.slice(place + 1) };
+}
+
+export function researcherChoice(options: CommandInput["options"]): ResearcherChoice {
+  return {
+    researcher: textOption(options, "researcher") ?? null,
+    model: textOption(options, "model") ?? null,
+    baseUrl: textOption(options, "baseUrl") ?? null,
+    researchersByRole: (options["role"] as Record<string, string> | undefined) ?? {},
+    allowUnknownPrice: options["allowUnknownPrice"] === true,
+  };
+}
