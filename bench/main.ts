@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
-import { cpus, getPriority, loadavg, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { harnessTrial } from "./harness-trial.js";
 import { helpStart } from "./help-start.js";
 import { ledgerAppend } from "./ledger-append.js";
-import type { BenchResult } from "./result.js";
+import { type BenchResult, figure } from "./result.js";
+import { circumstances, writeResults } from "./results-file.js";
 import { runOpen } from "./run-open.js";
 import { sandboxStart } from "./sandbox-start.js";
 import { slotsBusy } from "./slots-busy.js";
@@ -60,7 +59,7 @@ async function main(): Promise<number> {
   }
   if (values.json) console.log(JSON.stringify(results.map(({ name, value, unit, bar, met }) => ({ name, value, unit, bar, met }))));
   else console.log(`\n${summary(results)}`);
-  if (values.write) writeFileSync(fileURLToPath(new URL("./RESULTS.md", import.meta.url)), document(results));
+  if (values.write) writeResults({ limits: document(results) });
   return results.every((row) => row.met) ? 0 : 1;
 }
 
@@ -80,10 +79,6 @@ function inWords(row: BenchResult): string {
   return `${row.met ? "met    " : "NOT MET"}  ${row.name.padEnd(23)} ${figure(row.value)} ${row.unit} (bar ${row.bar})\n         trialist ${row.ours} · limit ${row.limit}\n         ${row.note}`;
 }
 
-function figure(value: number): string {
-  return String(Number(value.toPrecision(3)));
-}
-
 function summary(results: readonly BenchResult[]): string {
   const missed = results.filter((row) => !row.met);
   if (missed.length === 0) return `All ${results.length} bars are met.`;
@@ -91,7 +86,6 @@ function summary(results: readonly BenchResult[]): string {
 }
 
 function document(results: readonly BenchResult[]): string {
-  const processors = cpus();
   const lines = results.map(
     (row) =>
       `| ${row.name} | ${figure(row.value)} ${row.unit} | ${row.bar} | ${row.met ? "yes" : "**no**"} | ${row.ours} | ${row.limit} | ${row.note} |`,
@@ -101,12 +95,7 @@ function document(results: readonly BenchResult[]): string {
 Each row is a ratio against a limit that was measured in the same run, in turns with it. What is measured and how is said
 at the head of each file in this folder.
 
-- Command: \`npm run bench -- ${process.argv.slice(2).join(" ")}\`
-- Date: ${new Date().toISOString().slice(0, 10)}
-- Machine: ${processors.length} × ${processors[0]?.model.trim() ?? "unknown"}, ${(totalmem() / 2 ** 30).toFixed(1)} GiB, Linux ${release()}, Node.js ${process.versions.node}
-- Priority (nice) ${getPriority()}, load average at the end: ${loadavg()
-    .map((load) => load.toFixed(1))
-    .join(", ")}
+${circumstances(`npm run bench -- ${process.argv.slice(2).join(" ")}`)}
 
 | what | value | bar | met | trialist | limit | how |
 |---|---|---|---|---|---|---|

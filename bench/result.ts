@@ -39,3 +39,8 @@ export function secondsOf(work: () => void): number {
 export function ms(value: number): string {
   return `${Number(value.toPrecision(3))} ms`;
 }
+
+/** Three digits that count. */
+export function figure(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}

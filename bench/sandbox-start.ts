@@ -14,7 +14,8 @@ const rounds = 150;
 const warmUp = 15;
 const bubblewrap = "bwrap";
 
-function trivialStage(id: string, workspace: string): StageExecution {
+/** A stage that runs `true` in an empty workspace. */
+export function trivialStage(id: string, workspace: string): StageExecution {
   return {
     id,
     command: "true",
@@ -42,7 +43,8 @@ function trivialStage(id: string, workspace: string): StageExecution {
   };
 }
 
-function bare(argv: readonly string[]): Promise<number> {
+/** Milliseconds from the start of bubblewrap alone to its end. */
+export function bareSandbox(argv: readonly string[]): Promise<number> {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
     const child = spawn(bubblewrap, argv, { cwd: "/", stdio: ["ignore", "pipe", "pipe"], ...(sandboxUser() ?? {}) });
@@ -67,7 +69,7 @@ export async function sandboxStart(): Promise<BenchResult[]> {
   const theirs: number[] = [];
   try {
     for (let round = 0; round < rounds + warmUp; round += 1) {
-      const without = await bare(argv);
+      const without = await bareSandbox(argv);
       const begun = performance.now();
       await executor.start(trivialStage(`r${round}/true`, workspace));
       await executor.wait(`r${round}/true`);

@@ -43,9 +43,7 @@ export class StubServer {
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const arrivedAt = this.now();
     const body = await textOf(request);
-    response.once("finish", () =>
-      this.requests.push({ arrivedAt, answeredAt: this.now(), bytes: Buffer.byteLength(body) }),
-    );
+    response.once("finish", () => this.requests.push({ arrivedAt, answeredAt: this.now(), bytes: Buffer.byteLength(body) }));
     const { status, document } = this.answer(request, body);
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(document));
   }

@@ -39,10 +39,16 @@ export async function watch({ program, words, folder, variables, limitMs }: Watc
     isLate = true;
     endGroup();
   }, limitMs);
+  const closed = new Promise((resolve) => child.once("close", resolve));
   try {
     const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
+    // What it left behind would keep its output open.
     endGroup();
-    if (code !== 0) throw new Error(`${words.join(" ")} ${isLate ? `did not end within ${limitMs / 1000} s` : `ended with ${code}`}\n${(stdout + stderr).slice(-3000)}`);
+    await closed;
+    if (code !== 0)
+      throw new Error(
+        `${words.join(" ")} ${isLate ? `did not end within ${limitMs / 1000} s` : `ended with ${code}`}\n${(stdout + stderr).slice(-3000)}`,
+      );
     return { stdout, written };
   } finally {
     clearTimeout(limit);

@@ -1,0 +1,63 @@
+import { type BenchResult, figure, judged, ms } from "../result.js";
+import { type Share, type Side, shareAt, windowAround } from "./steps.js";
+
+const bars = { early: 0.5, late: 0.1, growth: 1.2 };
+const wantedSteps = [20, 100, 200, 500];
+
+/** Both programs around one step. */
+export interface Row {
+  readonly step: number;
+  readonly trialist: Share;
+  readonly aideml: Share;
+}
+
+/** The steps of the table that runs of this length have. */
+export function rowsOf(trialist: Side, aideml: Side): Row[] {
+  const total = Math.min(trialist.steps.length, aideml.steps.length);
+  return wantedSteps
+    .filter((step) => step <= total)
+    .map((step) => ({ step, trialist: shareAt(trialist, step), aideml: shareAt(aideml, step) }));
+}
+
+/** Step 20 against half of aideml's, step 500 against a tenth, and step 500 against step 20. A shorter run has fewer bars. */
+export function barsOf(rows: readonly Row[], total: number): BenchResult[] {
+  const [early, late] = [20, 500].map((step) => rows.find((row) => row.step === step));
+  return [
+    ...(early === undefined ? [] : [against(early, bars.early, total)]),
+    ...(late === undefined ? [] : [against(late, bars.late, total)]),
+    ...(early === undefined || late === undefined ? [] : [growth(early, late)]),
+  ];
+}
+
+export function ratioOf({ trialist, aideml }: Row): number {
+  return trialist.ownMs / aideml.ownMs;
+}
+
+function against(row: Row, bar: number, total: number): BenchResult {
+  const { first, last } = windowAround(row.step, total);
+  return judged(
+    {
+      name: `aideml-step-${row.step}`,
+      value: ratioOf(row),
+      unit: "of aideml's own time",
+      ours: ms(row.trialist.ownMs),
+      limit: ms(row.aideml.ownMs),
+      note: `medians of steps ${first} to ${last}`,
+    },
+    { atMost: bar },
+  );
+}
+
+function growth(early: Row, late: Row): BenchResult {
+  return judged(
+    {
+      name: "aideml-growth",
+      value: late.trialist.ownMs / early.trialist.ownMs,
+      unit: `× the time at step ${early.step}`,
+      ours: `${ms(late.trialist.ownMs)} at step ${late.step}`,
+      limit: `${ms(early.trialist.ownMs)} at step ${early.step}`,
+      note: `aideml's: ${figure(late.aideml.ownMs / early.aideml.ownMs)} ×`,
+    },
+    { atMost: bars.growth },
+  );
+}
