@@ -17,16 +17,19 @@ interface DriverLine {
   readonly isBuggy: boolean;
 }
 
+/** The command `aide`, or the loop of the library, which makes no tree of solutions for the eye. */
+export type AidemlWay = "command" | "library";
+
 /** aideml in a fresh folder, home and all: its agent, its interpreter and its saving, step by step. */
-export async function runAideml(parent: string, server: StubServer, steps: number): Promise<Side> {
+export async function runAideml(parent: string, server: StubServer, steps: number, way: AidemlWay): Promise<Side> {
   const python = await installAideml();
-  const folder = join(parent, "aideml");
+  const folder = join(parent, `aideml-${way}`);
   const data = join(folder, "data");
   mkdirSync(data, { recursive: true });
   const seen = server.requests.length;
   const { stdout, written } = await watch({
     program: python,
-    words: [driver, String(steps), data, stubModel],
+    words: [driver, way, String(steps), data, stubModel],
     folder,
     variables: {
       PATH: process.env["PATH"] ?? "/usr/bin:/bin",

@@ -13,7 +13,7 @@ import { apartTable, barLine, ownTable, section } from "./words.js";
 const usage = `npm run bench:aideml -- [options]
 
   --steps N  steps of each program (default 500; the table has steps 20, 100, 200 and 500)
-  --json     print { steps: [{ step, trialist, aideml, ratio }], bars: [{ name, value, unit, bar, met }] } and nothing else
+  --json     print { steps: [{ step, trialist, aideml, library, ratio }], bars: [{ name, value, unit, bar, met }] } and nothing else
   --write    write the section of bench/RESULTS.md`;
 
 const leastSteps = 20;
@@ -60,8 +60,9 @@ async function measure(steps: number): Promise<Measured> {
   try {
     const starts = await bareStarts(folder);
     const trialist = await timed("trialist", () => runTrialist(folder, server, steps, starts.ofAnswer));
-    const aideml = await timed("aideml", () => runAideml(folder, server, steps));
-    return { rows: rowsOf(trialist, aideml), starts };
+    const aideml = await timed("aideml, the command", () => runAideml(folder, server, steps, "command"));
+    const library = await timed("aideml, the library", () => runAideml(folder, server, steps, "library"));
+    return { rows: rowsOf({ trialist, aideml, library }, steps), starts };
   } finally {
     await server.stop();
     rmSync(folder, { recursive: true, force: true });

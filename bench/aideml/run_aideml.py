@@ -1,17 +1,21 @@
-"""Runs the loop of aideml's `Experiment.run` in the working folder and prints one line of JSON per step.
+"""Runs aideml in the working folder and prints one line of JSON per step.
 
-Beside it `aide`, the command, also draws a live tree on the terminal and asks for a report at its end: left out here, which
-flatters aideml.
+`command`: what the command `aide` runs, its tree of solutions included, which it draws for a terminal alone, but makes anew
+after every step in any case. `library`: `aide.Experiment.run`, without that tree. Both save the journal after every step.
 """
 
 import json
+import os
 import sys
 import time
 
 import aide
+import aide.run
+from aide.agent import Agent
 from aide.interpreter import Interpreter
-from aide.utils.config import save_run
-from omegaconf import OmegaConf
+
+# aideml may put something of its own in place of standard output.
+lines = os.fdopen(os.dup(1), "w", buffering=1)
 
 
 class ReadyQueue:
@@ -42,37 +46,73 @@ class TimedInterpreter(Interpreter):
     def cleanup_session(self):
         begun = time.time()
         super().cleanup_session()
-        self.process_seconds += time.time() - begun
+        TimedInterpreter.process_seconds += time.time() - begun
 
     def run(self, *args, **kwargs):
-        self.process_seconds = 0.0
+        TimedInterpreter.process_seconds = 0.0
         result = super().run(*args, **kwargs)
-        self.process_seconds += self.event_outq.ready_at - self._created_at
+        TimedInterpreter.process_seconds += self.event_outq.ready_at - self._created_at
         return result
 
 
-def main(steps, data_folder, model):
-    experiment = aide.Experiment(data_dir=data_folder, goal="Print a higher score.", eval="the printed score; higher is better")
-    config, journal = experiment.cfg, experiment.journal
-    config.agent.code.model = model
-    config.agent.feedback.model = model
-    interpreter = TimedInterpreter(config.workspace_dir, **OmegaConf.to_container(config.exec))
-    for _ in range(steps):
-        begun = time.time()
-        experiment.agent.step(exec_callback=interpreter.run)
-        save_run(config, journal)
-        ended = time.time()
-        node = journal[len(journal) - 1]
+class Steps:
+    """A step lasts until the next one begins: whatever is done after the agent's own step belongs to it."""
+
+    def __init__(self):
+        self._begun = None
+        self._journal = None
+        self._process_seconds = 0.0
+
+    def wrap(self, step):
+        def timed(agent, exec_callback):
+            self.begin(agent.journal)
+            step(agent, exec_callback)
+            # The last one's child is ended after its step, and that is nobody's.
+            self._process_seconds = TimedInterpreter.process_seconds
+
+        return timed
+
+    def begin(self, journal):
+        now = time.time()
+        self.end(now)
+        self._begun = now
+        self._journal = journal
+
+    def end(self, now):
+        if self._begun is None:
+            return
+        node = self._journal[len(self._journal) - 1]
         line = {
-            "begun": begun * 1000,
-            "ended": ended * 1000,
+            "begun": self._begun * 1000,
+            "ended": now * 1000,
             "scriptMs": node.exec_time * 1000,
-            "processMs": interpreter.process_seconds * 1000,
+            "processMs": self._process_seconds * 1000,
             "isBuggy": bool(node.is_buggy),
         }
-        print(f"STEP {json.dumps(line)}", flush=True)
-    interpreter.cleanup_session()
+        print(f"STEP {json.dumps(line)}", file=lines)
+
+
+def run_command(steps, data_folder, goal, model):
+    models = [f"agent.code.model={model}", f"agent.feedback.model={model}"]
+    sys.argv = ["aide", f"data_dir={data_folder}", f"goal={goal}", f"agent.steps={steps}", *models, "generate_report=false"]
+    aide.run.run()
+
+
+def run_library(steps, data_folder, goal, model):
+    experiment = aide.Experiment(data_dir=data_folder, goal=goal)
+    experiment.cfg.agent.code.model = model
+    experiment.cfg.agent.feedback.model = model
+    experiment.run(steps)
+
+
+def main(way, steps, data_folder, model):
+    timed = Steps()
+    Agent.step = timed.wrap(Agent.step)
+    aide.Interpreter = aide.run.Interpreter = TimedInterpreter
+    run = {"command": run_command, "library": run_library}[way]
+    run(steps, data_folder, "Print a higher score.", model)
+    timed.end(time.time())
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], sys.argv[3])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4])

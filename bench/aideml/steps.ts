@@ -20,6 +20,8 @@ export interface Side {
 
 /** Of a step, as medians over the window around it; bytes as the mean. */
 export interface Share {
+  readonly wallMs: number;
+  /** What is left of `wallMs` without the three that follow. */
   readonly ownMs: number;
   readonly scriptMs: number;
   readonly startMs: number;
@@ -29,7 +31,7 @@ export interface Share {
   readonly promptBytes: number;
 }
 
-const windowSteps = 20;
+export const windowSteps = 20;
 
 /** Numbers of the first and last step of the window around a step: as near to it as the run's beginning and end allow. */
 export function windowAround(step: number, total: number): { readonly first: number; readonly last: number } {
@@ -42,12 +44,19 @@ export function shareAt({ steps, requests, written }: Side, step: number): Share
   const rows = steps.slice(first - 1, last).map((each) => {
     const asked = requests.filter(({ arrivedAt }) => arrivedAt >= each.begun && arrivedAt < each.ended);
     const serverMs = asked.reduce((sum, { arrivedAt, answeredAt }) => sum + answeredAt - arrivedAt, 0);
-    const ownMs = each.ended - each.begun - each.scriptMs - each.startMs - serverMs;
-    return { ...each, serverMs, ownMs, promptBytes: Math.max(0, ...asked.map(({ bytes }) => bytes)) };
+    const wallMs = each.ended - each.begun;
+    return {
+      ...each,
+      wallMs,
+      serverMs,
+      ownMs: wallMs - each.scriptMs - each.startMs - serverMs,
+      promptBytes: Math.max(0, ...asked.map(({ bytes }) => bytes)),
+    };
   });
   const of = (pick: (row: (typeof rows)[number]) => number): number => median(rows.map(pick));
   const bytes = written.upTo(rows.at(-1)?.ended ?? Number.NaN) - written.upTo(rows[0]?.begun ?? Number.NaN);
   return {
+    wallMs: of((row) => row.wallMs),
     ownMs: of((row) => row.ownMs),
     scriptMs: of((row) => row.scriptMs),
     startMs: of((row) => row.startMs),
