@@ -66,7 +66,7 @@ function growth(early: Row, late: Row): BenchResult {
       unit: `× the time at step ${early.step}`,
       ours: `${ms(late.trialist.ownMs)} at step ${late.step}`,
       limit: `${ms(early.trialist.ownMs)} at step ${early.step}`,
-      note: `aideml's: ${figure(late.aideml.ownMs / early.aideml.ownMs)} ×`,
+      note: `aideml's: ${figure(late.aideml.ownMs / early.aideml.ownMs)} ×; the machine's own drift, by trialist's stages: ${figure(late.trialist.scriptMs / early.trialist.scriptMs)} ×`,
     },
     { atMost: bars.growth },
   );

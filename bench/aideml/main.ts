@@ -1,5 +1,6 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { diskFolder } from "../ledger-events.js";
 import { writeResults } from "../results-file.js";
@@ -17,6 +18,8 @@ const usage = `npm run bench:aideml -- [options]
   --write    write the section of bench/RESULTS.md`;
 
 const leastSteps = 20;
+/** Where trialist was killed, its supervisor ends by itself after a while, and needs its folder until then. */
+const supervisorEndsMs = 3000;
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -65,6 +68,7 @@ async function measure(steps: number): Promise<Measured> {
     return { rows: rowsOf({ trialist, aideml, library }, steps), starts };
   } finally {
     await server.stop();
+    await sleep(supervisorEndsMs);
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -1,4 +1,5 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import type { Readable } from "node:stream";
 import { WriteMeter } from "./write-meter.js";
 
 export interface WatchedProcess {
@@ -15,46 +16,51 @@ export interface WatchedEnd {
   readonly written: WriteMeter;
 }
 
+/** A program that is ended by one of these fails like one that ends by itself: whoever waits for it cleans up. */
+const interruptions = ["SIGINT", "SIGTERM"] as const;
+
+type Child = ChildProcessByStdio<null, Readable, Readable>;
+
 /** Runs a program without a terminal, as a process group of its own that ends as a whole: at its end, its limit, or ours. */
 export async function watch({ program, words, folder, variables, limitMs }: WatchedProcess): Promise<WatchedEnd> {
   const child = spawn(program, words, { cwd: folder, env: { ...variables }, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   const { pid } = child;
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
   const endGroup = (): void => kill(-pid);
-  const leave = (): void => {
-    endGroup();
-    process.exit(130);
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, leave);
+  for (const signal of interruptions) process.on(signal, endGroup);
   const written = new WriteMeter(pid);
-  let [stdout, stderr] = ["", ""];
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
-  });
-  let isLate = false;
-  const limit = setTimeout(() => {
-    isLate = true;
-    endGroup();
-  }, limitMs);
-  const closed = new Promise((resolve) => child.once("close", resolve));
+  const limit = setTimeout(endGroup, limitMs);
   try {
-    const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
-    // What it left behind would keep its output open.
-    endGroup();
-    await closed;
-    if (code !== 0)
-      throw new Error(
-        `${words.join(" ")} ${isLate ? `did not end within ${limitMs / 1000} s` : `ended with ${code}`}\n${(stdout + stderr).slice(-3000)}`,
-      );
-    return { stdout, written };
+    const { code, stdout, stderr } = await ended(child, endGroup);
+    if (code === 0) return { stdout, written };
+    const said = (stdout + stderr).slice(-3000);
+    throw new Error(`${words.join(" ")} ended with ${code ?? `a signal (its limit is ${limitMs / 1000} s)`}\n${said}`);
   } finally {
     clearTimeout(limit);
     written.stop();
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, leave);
+    for (const signal of interruptions) process.off(signal, endGroup);
   }
+}
+
+async function ended(
+  child: Child,
+  endGroup: () => void,
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+  const [stdout, stderr] = [said(child.stdout), said(child.stderr)];
+  const closed = new Promise((resolve) => child.once("close", resolve));
+  const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
+  // What it left behind would keep its output open.
+  endGroup();
+  await closed;
+  return { code, stdout: stdout(), stderr: stderr() };
+}
+
+function said(stream: Readable): () => string {
+  let text = "";
+  stream.setEncoding("utf8").on("data", (part: string) => {
+    text += part;
+  });
+  return () => text;
 }
 
 function kill(group: number): void {
