@@ -6,15 +6,15 @@ import { diskFolder } from "../ledger-events.js";
 import { writeResults } from "../results-file.js";
 import { runAideml } from "./aideml-side.js";
 import { type BareStarts, bareStarts } from "./bare-starts.js";
-import { barsOf, type Row, ratioOf, rowsOf } from "./comparison.js";
+import { barsOf, driftOf, type Row, ratioOf, rowsOf } from "./comparison.js";
 import { StubServer } from "./stub-server.js";
 import { runTrialist } from "./trialist-side.js";
-import { apartTable, barLine, ownTable, section } from "./words.js";
+import { apartTable, barLine, ownTable, quietness, section } from "./words.js";
 
 const usage = `npm run bench:aideml -- [options]
 
   --steps N  steps of each program (default 500; the table has steps 20, 100, 200 and 500)
-  --json     print { steps: [{ step, trialist, aideml, library, ratio }], bars: [{ name, value, unit, bar, met }] } and nothing else
+  --json     print { steps: [{ step, trialist, aideml, library, ratio }], bars: [{ name, value, unit, bar, met }], drift } and nothing else
   --write    write the section of bench/RESULTS.md`;
 
 const leastSteps = 20;
@@ -37,9 +37,9 @@ async function main(): Promise<number> {
   const bars = barsOf(rows, steps);
   if (values.json) {
     const judgements = bars.map(({ name, value, unit, bar, met }) => ({ name, value, unit, bar, met }));
-    say(JSON.stringify({ steps: rows.map((row) => ({ ...row, ratio: ratioOf(row) })), bars: judgements }), 0);
+    say(JSON.stringify({ steps: rows.map((row) => ({ ...row, ratio: ratioOf(row) })), bars: judgements, drift: driftOf(rows) }), 0);
   } else {
-    say([ownTable(rows), apartTable(rows), bars.map(barLine).join("\n")].join("\n\n"), 0);
+    say([ownTable(rows), apartTable(rows), bars.map(barLine).join("\n"), quietness(rows)].join("\n\n"), 0);
   }
   if (values.write) writeResults({ peer: section(rows, bars, starts, `npm run bench:aideml -- ${process.argv.slice(2).join(" ")}`) });
   return bars.every((bar) => bar.met) ? 0 : 1;
@@ -62,7 +62,7 @@ async function measure(steps: number): Promise<Measured> {
   const server = await StubServer.start();
   try {
     const starts = await bareStarts(folder);
-    const trialist = await timed("trialist", () => runTrialist(folder, server, steps, starts.ofAnswer));
+    const trialist = await timed("trialist", () => runTrialist(folder, server, steps));
     const aideml = await timed("aideml, the command", () => runAideml(folder, server, steps, "command"));
     const library = await timed("aideml, the library", () => runAideml(folder, server, steps, "library"));
     return { rows: rowsOf({ trialist, aideml, library }, steps), starts };

@@ -17,7 +17,7 @@ interface Asked {
   readonly words: (baseUrl: string) => readonly string[];
   /** In the table's words. */
   readonly name: string;
-  /** Its answer is a command in a sandbox: what that takes is not trialist's own time, and no stage of the ledger either. */
+  /** Its answer is a command in a sandbox: no stage of the ledger, so that it stays within trialist's own time. */
   readonly isSandboxed: boolean;
 }
 
@@ -33,8 +33,8 @@ const researchers = {
 /** Who is asked for trialist's candidates. */
 export const researcher: Asked = researchers.playbook;
 
-/** trialist as its users start it, one trial at a time in bubblewrap. `answerMs`: what one sandboxed answer takes. */
-export async function runTrialist(parent: string, server: StubServer, steps: number, answerMs: number): Promise<Side> {
+/** trialist as its users start it, one trial at a time in bubblewrap. */
+export async function runTrialist(parent: string, server: StubServer, steps: number): Promise<Side> {
   const [folder, pack] = [join(parent, "trialist"), join(parent, "pack")];
   mkdirSync(folder);
   writeTrivialEnvironment(pack);
@@ -52,7 +52,7 @@ export async function runTrialist(parent: string, server: StubServer, steps: num
     variables,
     limitMs: 120_000 + steps * 2000,
   });
-  const timed = stepsOf(exported(folder, variables), researcher.isSandboxed ? answerMs : 0);
+  const timed = stepsOf(exported(folder, variables));
   if (timed.length !== steps) throw new Error(`trialist made ${timed.length} of ${steps} trials`);
   return { steps: timed, requests: server.requests.slice(seen), written };
 }
@@ -66,7 +66,7 @@ function exported(folder: string, env: Readonly<Record<string, string>>): Stored
 }
 
 /** With one trial at a time, all stages between the ends of two trials are those of the second one. */
-function stepsOf(events: readonly StoredRunEvent[], startMs: number): TimedStep[] {
+function stepsOf(events: readonly StoredRunEvent[]): TimedStep[] {
   const steps: TimedStep[] = [];
   let [begun, scriptMs] = [Number.NaN, 0];
   for (const event of events) {
@@ -74,7 +74,7 @@ function stepsOf(events: readonly StoredRunEvent[], startMs: number): TimedStep[
     if (event.type === "stage.ended") scriptMs += event.data.outcome.wallMs;
     if (event.type !== "trial.ended" || Number.isNaN(begun)) continue;
     if (statusClasses[event.data.status] !== "valid") throw new Error(`${event.data.trial} is ${event.data.status}: ${event.data.reason}`);
-    steps.push({ begun, ended: event.at, scriptMs, startMs });
+    steps.push({ begun, ended: event.at, scriptMs, startMs: 0 });
     [begun, scriptMs] = [event.at, 0];
   }
   return steps;

@@ -1,7 +1,7 @@
 import { type BenchResult, figure, ms } from "../result.js";
 import { circumstances, peerHeading } from "../results-file.js";
 import type { BareStarts } from "./bare-starts.js";
-import { type Row, ratioOf } from "./comparison.js";
+import { driftOf, type Row, ratioOf } from "./comparison.js";
 import { aidemlVersion } from "./install.js";
 import { type Share, windowSteps } from "./steps.js";
 import { researcher } from "./trialist-side.js";
@@ -41,6 +41,16 @@ export function barLine(row: BenchResult): string {
   return `- ${row.name}: ${figure(row.value)} ${row.unit} (bar ${row.bar}, ${verdict}); trialist ${row.ours}, against ${row.limit}; ${row.note}`;
 }
 
+/** More than this, and windows of one run, let alone of two programs, cannot be compared. */
+const mostDrift = 1.2;
+
+export function quietness(rows: readonly Row[]): string {
+  const drift = driftOf(rows);
+  const found = `trialist's stages, the same work in every step, took ${figure(drift)} × as long in their slowest window as in their fastest`;
+  if (drift <= mostDrift) return `The machine was quiet: ${found}.`;
+  return `**The machine was not quiet, so no bar is settled by this run**: ${found}; ${mostDrift} × would be quiet.`;
+}
+
 /** The part of bench/RESULTS.md about this comparison. */
 export function section(rows: readonly Row[], results: readonly BenchResult[], starts: BareStarts, command: string): string {
   return `${peerHeading}
@@ -55,6 +65,8 @@ ${circumstances(command)}
 ${ownTable(rows)}
 
 ${results.map(barLine).join("\n")}
+
+${quietness(rows)}
 
 Times are medians over ${windowSteps} steps around each. Own time is the whole step, from the end of the one before to its own, less
 what is counted apart:
@@ -72,8 +84,8 @@ the kernel counts towards a disk for a program and its children, in whole pages,
 
 function apart({ ofNothing, ofAnswer }: BareStarts): string {
   const answer = researcher.isSandboxed
-    ? ` Its start column is the researcher's answer, a command in
-  the sandbox too, measured with bubblewrap alone: ${ms(ofAnswer)}. A model needs none.`
+    ? ` Its own time holds the
+  researcher's answer, a command in the sandbox, for which bubblewrap alone takes ${ms(ofAnswer)}; a model needs none.`
     : "";
   return `- trialist: its two stages, the script and an evaluator, which aideml has not. Each counts from telling its process to start
   until that has ended, as the ledger has it, sandbox and interpreter included; bubblewrap alone takes ${ms(ofNothing)} here to run
