@@ -47,7 +47,8 @@ const mostDrift = 1.2;
 export function quietness(rows: readonly Row[]): string {
   const drift = driftOf(rows);
   const found = `trialist's stages, the same work in every step, took ${figure(drift)} × as long in their slowest window as in their fastest`;
-  if (drift <= mostDrift) return `The machine was quiet: ${found}.`;
+  if (drift <= mostDrift)
+    return `While trialist ran, the machine was quiet: ${found}. For the time of aideml nothing says so but the load.`;
   return `**The machine was not quiet, so no bar is settled by this run**: ${found}; ${mostDrift} × would be quiet.`;
 }
 
