@@ -70,9 +70,11 @@ export class Simulation {
       case "measurement":
         return this.measure(item.measurement);
       case "adjudicate":
-        return run.take({ type: "adjudicate", trial: item.trial, records: this.records(item.trial) });
+        run.take({ type: "adjudicate", trial: item.trial, records: this.records(item.trial) });
+        return;
       case "advance":
-        return run.take({ type: "advance" });
+        run.take({ type: "advance" });
+        return;
       default:
         throw new Error(`${item.kind} is not part of this world`);
     }

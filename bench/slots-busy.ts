@@ -96,7 +96,12 @@ async function run(command: string, trials: number): Promise<Kept> {
       hostEnvironment: {},
       scratch,
     } as const;
-    await new Runner(record.run, { host, redact: (text) => text, researchers: new Map([["scripted", scriptedResearcher()]]) }).work();
+    await new Runner(record.run, {
+      host,
+      redact: (text) => text,
+      sessionModels: new Map(),
+      researchers: new Map([["scripted", scriptedResearcher()]]),
+    }).work();
     return record.kept();
   } finally {
     await executor.close();

@@ -16,6 +16,7 @@ import { freezeFolder, type Host } from "./environments.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import type { Project } from "./project.js";
 import { type ChosenResearchers, chooseResearchers, commandWallMs, type ResearcherChoice } from "./researchers.js";
+import { ownVersion } from "./version.js";
 
 export interface RunRequest extends ResearcherChoice {
   readonly environmentFolder: string;
@@ -77,7 +78,7 @@ function storeCandidate(run: Run, candidate: CandidateFiles): ManifestReference 
   return { ...run.putBlob(new TextEncoder().encode(canonicalJson(candidate.manifest))), manifest: true };
 }
 
-const limits: RunConfiguration["limits"] = { callRounds: 3, refusedCalls: 5, attempts: 3, callWallMs: commandWallMs };
+const limits: RunConfiguration["limits"] = { callRounds: 3, refusedCalls: 5, attempts: 3, sessionTurns: 60, callWallMs: commandWallMs };
 
 async function resolveConfiguration(
   run: string,
@@ -110,11 +111,6 @@ async function resolveConfiguration(
     },
   };
   return runConfiguration.parse(given);
-}
-
-async function ownVersion(): Promise<string> {
-  const text = await readFile(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
 }
 
 /** Where the environment of a run was when it started; null when nobody knows. */

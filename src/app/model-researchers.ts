@@ -1,12 +1,15 @@
 import { execa } from "execa";
 import { z } from "zod";
 import { withFallback } from "../adapters/researchers/model/fallback.js";
+import type { ModelResearcherOptions } from "../adapters/researchers/model/model-asker.js";
 import { modelResearcher } from "../adapters/researchers/model/model-researcher.js";
 import { listPriceOf } from "../adapters/researchers/model/prices.js";
 import { keyVariableOf } from "../adapters/researchers/model/providers.js";
+import { sessionModel } from "../adapters/researchers/model/session-model.js";
 import { type ModelSettings, modelSettings } from "../adapters/researchers/model/settings.js";
 import { worstCaseOfRequest } from "../adapters/researchers/model/worst-case.js";
 import { type Researcher, ResearcherFailedError } from "../core/ports/researcher.js";
+import type { SessionModel } from "../core/ports/session-model.js";
 import { nothing } from "../core/protocol/budget.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
@@ -50,25 +53,38 @@ export function frozenOf(name: string, settings: RunConfiguration["researcherSet
   return frozenModel.parse(settings[name]);
 }
 
-/** The model of a run's configuration as a researcher. `offline`: over this fetch alone, without a key and without waiting. */
-export function modelResearcherNamed(
-  name: string,
-  settings: RunConfiguration["researcherSettings"],
-  models: ModelConfiguration["models"],
-  secrets: Secrets,
-  offline: typeof fetch | null = null,
-): Researcher {
-  const { fallback, ...frozen } = frozenOf(name, settings);
+/** What models of a run are made of. */
+export interface ModelParts {
+  readonly settings: RunConfiguration["researcherSettings"];
+  readonly models: ModelConfiguration["models"];
+  readonly secrets: Secrets;
+  /** Over this fetch alone, without a key and without waiting; null: over the network. */
+  readonly offline: typeof fetch | null;
+}
+
+/** The model of a run's configuration as a researcher that answers role calls. */
+export function modelResearcherNamed(name: string, parts: ModelParts): Researcher {
+  const { fallback } = frozenOf(name, parts.settings);
+  const own = modelResearcher(optionsOf(name, parts));
+  return fallback === null ? own : withFallback(own, modelResearcherNamed(fallback, parts));
+}
+
+/** The model of a run's configuration as one that works in long sessions. */
+export function sessionModelNamed(name: string, parts: ModelParts): SessionModel {
+  return sessionModel(optionsOf(name, parts));
+}
+
+function optionsOf(name: string, { settings, models, secrets, offline }: ModelParts): ModelResearcherOptions {
+  const { fallback: _fallback, ...frozen } = frozenOf(name, settings);
   const command = models[name.slice(modelPrefix.length)]?.keyCommand ?? null;
-  const own = modelResearcher({
+  return {
     name,
     settings: frozen,
     price: frozen.price,
     redact: secrets.redact,
     key: () => (offline === null ? keyOf(frozen, command, secrets) : Promise.resolve("replayed")),
     ...(offline === null ? {} : { fetch: offline, sleep: () => Promise.resolve() }),
-  });
-  return fallback === null ? own : withFallback(own, modelResearcherNamed(fallback, settings, models, secrets, offline));
+  };
 }
 
 async function keyOf(settings: ModelSettings, command: string | null, secrets: Secrets): Promise<string | null> {

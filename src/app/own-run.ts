@@ -22,7 +22,7 @@ import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
 import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
 import type { Project } from "./project.js";
 import { makeResearcherFolder } from "./researcher-folder.js";
-import { researchersOf } from "./researchers.js";
+import { researchersOf, sessionModelsOf } from "./researchers.js";
 import { secretsOf } from "./secrets.js";
 
 /** A run that this process owns and drives. */
@@ -117,17 +117,19 @@ async function drive(
   await mkdir(scratch, { recursive: true, mode: 0o755 });
   const secrets = secretsOf(host.variables);
   const slots = new Slots(Math.max(cpus().length, configuration.parallel));
+  const parts = {
+    executor,
+    prepared,
+    configuration,
+    models,
+    secrets,
+    folder: await makeResearcherFolder(prepared, join(scratch, "researcher")),
+  };
   const runner = new Runner(run, {
     host: { prepared, executor, slots, sandbox: configuration.sandbox, giveToSandbox, hostEnvironment: host.variables, scratch },
     redact: secrets.redact,
-    researchers: researchersOf({
-      executor,
-      prepared,
-      configuration,
-      models,
-      secrets,
-      folder: await makeResearcherFolder(prepared, join(scratch, "researcher")),
-    }),
+    researchers: researchersOf(parts),
+    sessionModels: sessionModelsOf(parts),
   });
   run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: run.ledger.lastHeartbeat()?.at ?? null });
   const server = await serveOwner(folder, (command) => {

@@ -16,7 +16,8 @@ export function reanswerer(secrets: Secrets): ReplayHost["reanswer"] {
   return async (name, settings, request, traffic) => {
     if (!name.startsWith(modelPrefix)) return { raw: null, difference: null };
     wire = replayingFetch(traffic);
-    const researcher = researchers.get(name) ?? modelResearcherNamed(name, settings, {}, secrets, (input, init) => wire(input, init));
+    const researcher =
+      researchers.get(name) ?? modelResearcherNamed(name, { settings, models: {}, secrets, offline: (input, init) => wire(input, init) });
     researchers.set(name, researcher);
     try {
       const { raw } = await researcher.answer(request, new AbortController().signal);

@@ -3,12 +3,21 @@ import type { ModelSettings } from "../adapters/researchers/model/settings.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
 import type { Researcher } from "../core/ports/researcher.js";
+import type { SessionModel } from "../core/ports/session-model.js";
 import { RefusedError } from "../core/protocol/errors.js";
+import { externalResearcher } from "../core/protocol/ids.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
 import { roleNamed, roleNames } from "../research/roles/registry.js";
 import type { ModelConfiguration } from "./model-configuration.js";
 import { modelMeant, modelPrefix, type ResearcherWish } from "./model-names.js";
-import { type FrozenModel, freezeModel, modelResearcherNamed, worstCaseOfModel } from "./model-researchers.js";
+import {
+  type FrozenModel,
+  freezeModel,
+  type ModelParts,
+  modelResearcherNamed,
+  sessionModelNamed,
+  worstCaseOfModel,
+} from "./model-researchers.js";
 import type { Secrets } from "./secrets.js";
 
 /** What a researcher is made of. */
@@ -28,13 +37,23 @@ export const commandWallMs = 120_000;
 
 /** The researchers that a run's configuration names. */
 export function researchersOf(parts: Parts): Map<string, Researcher> {
-  const names = new Set(Object.values(parts.configuration.researchers));
-  return new Map([...names].map((name) => [name, researcherNamed(name, parts)]));
+  const names = [...new Set(Object.values(parts.configuration.researchers))].filter((name) => name !== externalResearcher);
+  return new Map(names.map((name) => [name, researcherNamed(name, parts)]));
+}
+
+/** The models among them, as ones that work in long sessions. */
+export function sessionModelsOf(parts: Parts): Map<string, SessionModel> {
+  const names = [...new Set(Object.values(parts.configuration.researchers))].filter((name) => name.startsWith(modelPrefix));
+  return new Map(names.map((name) => [name, sessionModelNamed(name, modelParts(parts))]));
+}
+
+function modelParts({ configuration, models, secrets }: Parts): ModelParts {
+  return { settings: configuration.researcherSettings, models, secrets, offline: null };
 }
 
 /** `model:NAME` is a language model, `command:LINE` runs that line in the frozen pack; any other name is one of the pack's playbooks. */
 function researcherNamed(name: string, parts: Parts): Researcher {
-  if (name.startsWith(modelPrefix)) return modelResearcherNamed(name, parts.configuration.researcherSettings, parts.models, parts.secrets);
+  if (name.startsWith(modelPrefix)) return modelResearcherNamed(name, modelParts(parts));
   const { environment, runtime } = parts.prepared;
   assertCommand(name, environment.playbook);
   const command = name.startsWith(customPrefix) ? name.slice(customPrefix.length) : (environment.playbook[name] ?? "");
@@ -77,8 +96,8 @@ export function chooseResearchers(
   const settings: Record<string, FrozenModel> = {};
   const choose = (role: string, wish: ResearcherWish): void => {
     const meant = modelMeant(wish, models);
-    if (meant === null) assertCommand(wish.name, playbook, models.models);
-    else freezeWithFallbacks(meant, models, choice.allowUnknownPrice === true || models.allowUnknownPrice, settings);
+    if (meant === null && wish.name !== externalResearcher) assertCommand(wish.name, playbook, models.models);
+    if (meant !== null) freezeWithFallbacks(meant, models, choice.allowUnknownPrice === true || models.allowUnknownPrice, settings);
     researchers[role] = meant?.name ?? wish.name;
   };
   const everyone = choice.researcher ?? models.researchers["*"] ?? "reference";

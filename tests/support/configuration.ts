@@ -46,7 +46,7 @@ export function testConfiguration(changes: Partial<RunConfiguration> = {}): RunC
     seed: 1,
     parallel: 1,
     sandbox: "bubblewrap",
-    limits: { callRounds: 3, refusedCalls: 5, attempts: 3, callWallMs: 60_000 },
+    limits: { callRounds: 3, refusedCalls: 5, attempts: 3, sessionTurns: 20, callWallMs: 60_000 },
     researcherSettings: {},
     callReservations: { "*": { costUsd: 0, tokens: 0, computeMs: 0 } },
     host: { platform: "linux", cpus: 2, cpuModel: "test", memoryBytes: 1, versions: {} },

@@ -17,7 +17,7 @@ import {
   start,
   suspend,
 } from "./decide/run.js";
-import { closeSession, openSession, recordTool, reserveTurn } from "./decide/sessions.js";
+import { closeSession, endTurn, openSession, recordTool, reserveTurn } from "./decide/sessions.js";
 import type { RunState } from "./state.js";
 
 type Handlers = { readonly [T in Command["type"]]: Handler<Extract<Command, { type: T }>> };
@@ -31,6 +31,7 @@ const handlers: Handlers = {
   submit,
   open_session: openSession,
   reserve_turn: reserveTurn,
+  end_turn: endTurn,
   record_tool: recordTool,
   close_session: closeSession,
   start_attempt: startAttempt,

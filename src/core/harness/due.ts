@@ -1,10 +1,13 @@
 import { exceeds } from "../protocol/budget.js";
+import { externalResearcher } from "../protocol/ids.js";
 import { worstCase } from "./decide/measurements.js";
 import { activeTime, configurationOf, type OpenMeasurement, type RunState } from "./state.js";
 
 /** What the runner has to perform now. The same list after a crash: there is no other recovery. */
 export type Due =
   | { readonly kind: "call"; readonly call: string; readonly round: number }
+  /** A session that this process has to drive; `isStale`: an owner before this one opened it. */
+  | { readonly kind: "session"; readonly session: string; readonly isStale: boolean }
   | { readonly kind: "measurement"; readonly measurement: string }
   | { readonly kind: "adjudicate"; readonly trial: string }
   | { readonly kind: "wake_up"; readonly wakeUp: string }
@@ -20,6 +23,10 @@ export function due(state: RunState, now: number): Due[] {
     if (activeTime(state, now) >= dueAtActiveMs) list.push({ kind: "wake_up", wakeUp });
   }
   for (const call of Object.values(state.calls)) list.push({ kind: "call", call: call.id, round: call.round });
+  for (const { id, epoch, researcher } of Object.values(state.sessions)) {
+    const isStale = epoch !== state.epoch;
+    if (isStale || researcher !== externalResearcher) list.push({ kind: "session", session: id, isStale });
+  }
   list.push(...dueMeasurements(state));
   for (const trial of dueVerdicts(state)) list.push({ kind: "adjudicate", trial });
   if (hasRoom(state)) list.push({ kind: "advance" });
@@ -27,6 +34,7 @@ export function due(state: RunState, now: number): Due[] {
     state.phase === "finishing" &&
     state.openTrials.length === 0 &&
     Object.keys(state.calls).length === 0 &&
+    Object.keys(state.sessions).length === 0 &&
     Object.keys(state.measurements).length === 0
   )
     list.push({ kind: "conclude" });

@@ -153,7 +153,11 @@ export interface OpenSession {
   role: string;
   researcher: string;
   base: string;
+  /** Of the owner that opened it: after a crash another one interrupts it and opens it anew. */
+  epoch: number;
   turn: number;
+  isTurnOpen: boolean;
+  /** By the open turn; nothing between two. */
   reserved: Amount;
   submitted: number;
 }

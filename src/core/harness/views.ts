@@ -61,7 +61,8 @@ export function proposalView(state: RunState, role: string, base: string, now: n
   };
 }
 
-function failureOf(state: RunState, trial: Trial): ProposalView["failure"] {
+/** Why a trial failed, for whoever proposes. */
+export function failureOf(state: RunState, trial: Trial): ProposalView["failure"] {
   if (trial.failure === null || trial.status === null) return null;
   const { stage, stdout, stderr } = trial.failure;
   const own = configurationOf(state).environment.stages.find((each) => each.name === stage)?.trust === "candidate";

@@ -1,5 +1,6 @@
 import { RefusedError } from "../protocol/errors.js";
 import type { Organization } from "./organization.js";
+import { sessions } from "./sessions/index.js";
 import { tree } from "./tree/index.js";
 
 /** An organization whose fold and configuration only itself looks into. */
@@ -7,6 +8,7 @@ export type AnyOrganization = Organization<unknown, unknown>;
 
 const organizations: Readonly<Record<string, AnyOrganization>> = {
   tree: tree as AnyOrganization,
+  sessions: sessions as AnyOrganization,
 };
 
 export const organizationNames = Object.keys(organizations);

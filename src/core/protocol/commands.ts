@@ -95,6 +95,7 @@ export type Command = { readonly at: number } & (
       readonly reopens: string | null;
     }
   | { readonly type: "reserve_turn"; readonly session: string; readonly reservation: Amount }
+  | ({ readonly type: "end_turn"; readonly session: string } & Bill)
   | { readonly type: "record_tool"; readonly session: string; readonly tool: string; readonly traffic: BlobReference }
   | {
       readonly type: "close_session";

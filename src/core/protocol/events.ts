@@ -97,6 +97,8 @@ export const eventSchemas = {
     reopens: sessionId.nullable(),
   }),
   "session.turn_reserved": z.strictObject({ session: sessionId, turn: z.number().int().positive(), reservation: amount }),
+  /** The model answered: what it used is booked, and its reservation is given back. */
+  "session.turn_ended": z.strictObject({ session: sessionId, turn: z.number().int().positive(), usage, ...asked }),
   "session.tool_called": z.strictObject({
     session: sessionId,
     tool: z.string().max(80),
@@ -268,11 +270,13 @@ const upcasters: Partial<Record<EventType, Readonly<Record<number, (data: unknow
   "call.failed": { 1: (data) => withoutModel({ ...(data as object), todo: "" }) },
 };
 
-/** Version 1 had one reservation for every role and knew command researchers alone, which have no settings. */
+/** Version 1 had one reservation for every role, and knew command researchers alone, which have no settings and no sessions. */
 function withReservationsByRole(data: unknown): unknown {
-  const { configuration } = data as { configuration: { callReservation: unknown } };
-  const { callReservation, ...rest } = configuration;
-  return { configuration: { ...rest, callReservations: { "*": callReservation }, researcherSettings: {} } };
+  const { configuration } = data as { configuration: { callReservation: unknown; limits: object } };
+  const { callReservation, limits, ...rest } = configuration;
+  return {
+    configuration: { ...rest, callReservations: { "*": callReservation }, researcherSettings: {}, limits: { ...limits, sessionTurns: 1 } },
+  };
 }
 
 /** Version 1 knew command researchers alone. */

@@ -8,6 +8,9 @@ export const sessionId = z.string().regex(/^s[1-9]\d{0,8}$/);
 export const measurementId = z.string().regex(/^m[1-9]\d{0,8}$/);
 export const wakeUpId = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/);
 
+/** Researcher of a session that somebody outside drives: nothing of it is due here. */
+export const externalResearcher = "mcp";
+
 /** Run names become folder names: letters, digits, `.`, `_`, `-`, never starting with a dot. */
 export const runName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/);
 

@@ -68,6 +68,7 @@ const rules: { readonly [T in EventType]: Rule<T> } = {
 
   "session.opened": ({ session, role, researcher, base }) => ({ session, role, researcher, base }),
   "session.turn_reserved": null,
+  "session.turn_ended": null,
   "session.tool_called": null,
   "session.submitted": whole,
   "session.closed": ({ session, reason }) => ({ session, reason }),

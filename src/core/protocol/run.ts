@@ -28,6 +28,8 @@ export const runConfiguration = z.strictObject({
     refusedCalls: z.number().int().min(1),
     /** Attempts of one measurement, interrupted ones included. */
     attempts: z.number().int().min(1),
+    /** Turns of one long session. */
+    sessionTurns: z.number().int().min(1),
     /** Wall limit of one command researcher's call. */
     callWallMs: z.number().int().positive(),
   }),

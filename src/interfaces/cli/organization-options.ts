@@ -14,6 +14,14 @@ interface OrganizationOption {
 
 /** By organization: what of its configuration can be set on the command line. */
 const optionsOf: Readonly<Record<string, readonly OrganizationOption[]>> = {
+  sessions: [
+    {
+      flags: "--sessions <n>",
+      member: "sessions",
+      description: "sessions: long sessions side by side; 0: all comes from outside (default 1)",
+      parse: wholeNumber("--sessions"),
+    },
+  ],
   tree: [
     {
       flags: "--drafts <n>",

@@ -13,6 +13,7 @@ export const commands: readonly Entry[] = [
   { name: "check", summary: "validate an environment and prove what a candidate cannot do", load: () => import("./commands/check.js") },
   { name: "doctor", summary: "say what this machine lacks and how to mend it", load: () => import("./commands/doctor.js") },
   { name: "run", summary: "start a run of an environment", load: () => import("./commands/run.js") },
+  { name: "mcp", summary: "let coding agents propose: serve a run to MCP clients", load: () => import("./commands/mcp.js") },
   { name: "resume", summary: "go on with a run that was paused, suspended or killed", load: () => import("./commands/resume.js") },
   { name: "pause", summary: "stop a run at its next safe point", load: () => import("./commands/pause.js") },
   { name: "finish", summary: "end a run early: what is open may end, nothing new starts", load: () => import("./commands/finish.js") },

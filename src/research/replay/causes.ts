@@ -52,6 +52,7 @@ const causes: { readonly [T in EventType]?: Causes<T> } = {
     cause({ type: "advance" }),
   ],
   "session.turn_reserved": ({ session, reservation }) => [cause({ type: "reserve_turn", session, reservation })],
+  "session.turn_ended": ({ session, usage, model, traffic }) => [cause({ type: "end_turn", session, usage, model, traffic })],
   "session.tool_called": ({ session, tool, traffic }) => [cause({ type: "record_tool", session, tool, traffic })],
   "session.closed": ({ session, reason, usage }) => [cause({ type: "close_session", session, reason, usage, interrupted: false })],
   "session.interrupted": ({ session, reason, usage }) => [cause({ type: "close_session", session, reason, usage, interrupted: true })],

@@ -1,15 +1,14 @@
-import { isPlainPath, type Proposal, readProposal, violation } from "../../core/harness/admission.js";
-import { applyEdits } from "../../core/harness/edits.js";
+import { isPlainPath, readProposal, violation } from "../../core/harness/admission.js";
 import type { ProposalView } from "../../core/harness/views.js";
-import { type CandidateFile, type CandidateManifest, manifestOf } from "../../core/protocol/candidate.js";
 import { canonicalJson, type Digest } from "../../core/protocol/canonical.js";
 import type { Answer } from "../../core/protocol/commands.js";
 import type { Environment } from "../../core/protocol/environment.js";
 import type { Violation } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
+import { changedManifest, newTexts } from "./candidate-change.js";
 import { type ProposalDocument, proposalPrompt, proposalPromptBytes } from "./proposal-prompt.js";
 import { type Blobs, manifestAt, type Role } from "./role.js";
-import { longestAnswer, plainFile, plainSentence, readJson } from "./tolerant-json.js";
+import { longestAnswer, plainSentence, readJson } from "./tolerant-json.js";
 
 const decoder = new TextDecoder();
 
@@ -125,28 +124,4 @@ function noJson(raw: Uint8Array): Violation {
   if (raw.byteLength > longestAnswer)
     return violation("too_long", `the answer holds ${raw.byteLength} bytes, at most ${longestAnswer} are read`, null);
   return violation("not_json", "the answer must be one JSON document and nothing else", null);
-}
-
-/** The texts that the proposal gives its files; null deletes one. */
-function newTexts(proposal: Proposal, base: CandidateManifest, blobs: Blobs): Map<string, string | null> | Violation[] {
-  const files = new Map(base.files.map((file) => [file.path, file.digest]));
-  const applied = applyEdits(proposal.edits, (path) => {
-    const digest = files.get(path);
-    return digest === undefined ? undefined : decoder.decode(blobs.blob(digest));
-  });
-  if (Array.isArray(applied)) return applied;
-  const whole = [...proposal.files].map(([path, text]) => [path, text === null ? null : plainFile(text)] as const);
-  return new Map([...whole, ...applied]);
-}
-
-function changedManifest(base: CandidateManifest, texts: ReadonlyMap<string, string | null>, blobs: Blobs): CandidateManifest {
-  const files = new Map<string, CandidateFile>(base.files.map((file) => [file.path, file]));
-  for (const [path, content] of texts) {
-    if (content === null) files.delete(path);
-    else {
-      const stored = blobs.putBlob(new TextEncoder().encode(content));
-      files.set(path, { path, digest: stored.blob, bytes: stored.bytes, executable: files.get(path)?.executable ?? false });
-    }
-  }
-  return manifestOf([...files.values()]);
 }

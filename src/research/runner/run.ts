@@ -49,9 +49,9 @@ export class Run {
    * @throws RefusedError when the state does not allow it; what was taken before is written all the same
    * @throws errors of the ledger's port; see `commit`
    */
-  dispatch(command: TimelessCommand): void {
+  dispatch(command: TimelessCommand): readonly RunEvent[] {
     try {
-      this.take(command);
+      return this.take(command);
     } finally {
       this.commit();
     }
@@ -61,11 +61,11 @@ export class Run {
    * Decides and folds. The events wait for the next `commit` and share their time with those that wait already.
    * @throws RefusedError when the state does not allow it; nothing was taken then
    */
-  take(command: TimelessCommand): void {
+  take(command: TimelessCommand): readonly RunEvent[] {
     this.refuseBroken();
     const at = this.pending?.at ?? this.clock();
     const decision = decide(this.state, { ...command, at } as Command);
-    if (decision.events.length === 0) return;
+    if (decision.events.length === 0) return [];
     decision.events.forEach(assertShape);
     for (const { digest, bytes } of decision.blobs) {
       if (this.ledger.putBlob(bytes) !== digest) throw new RangeError(`a decision names the blob ${digest} and brings another`);
@@ -76,6 +76,7 @@ export class Run {
       this.pending.events.push(complete);
       evolve(this.state, complete);
     }
+    return decision.events;
   }
 
   /**

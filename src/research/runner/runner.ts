@@ -2,16 +2,22 @@ import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { trialOf } from "../../core/harness/state.js";
 import { leaving, type Researcher } from "../../core/ports/researcher.js";
+import type { SessionModel } from "../../core/ports/session-model.js";
 import type { TimelessCommand } from "../../core/protocol/commands.js";
+import { RefusedError } from "../../core/protocol/errors.js";
 import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
 import { trialRecords } from "../engine/trial-records.js";
 import { manifestAt } from "../roles/role.js";
+import type { DeskHost } from "../sessions/desk.js";
+import { driveSession } from "../sessions/session-loop.js";
 import { performRoleCall, type RoleCallHost } from "./role-call.js";
 import type { Run } from "./run.js";
 
 export interface RunnerOptions {
   readonly host: Omit<PipelineHost, "blob" | "putBlob" | "record" | "commit" | "settled" | "halted">;
   readonly researchers: ReadonlyMap<string, Researcher>;
+  /** Who drives long sessions, by the researcher's name. */
+  readonly sessionModels: ReadonlyMap<string, SessionModel>;
   /** Takes secrets out of everything that a researcher is shown. */
   readonly redact: (text: string) => string;
 }
@@ -106,6 +112,10 @@ export class Runner {
         case "call":
           this.launch(`${item.call}.${item.round}`, (signal) => performRoleCall(this.callHost, item.call, item.round, signal));
           break;
+        case "session":
+          if (item.isStale) this.interruptSession(item.session);
+          else this.launch(item.session, (signal) => this.driveSession(item.session, signal));
+          break;
         case "measurement":
           this.launch(item.measurement, () => this.measure(item.measurement));
           break;
@@ -116,6 +126,50 @@ export class Runner {
       if (this.run.state.version !== before) return true;
     }
     return false;
+  }
+
+  /** Its owner died: what its open turn may have used is billed, and the organization opens another one. */
+  private interruptSession(id: string): void {
+    const session = this.run.state.sessions[id];
+    if (session === undefined) return;
+    const reason = "the process that drove it ended";
+    this.take({ type: "close_session", session: id, reason, interrupted: true, usage: session.reserved });
+  }
+
+  private async driveSession(id: string, signal: AbortSignal): Promise<void> {
+    const session = this.run.state.sessions[id];
+    if (session === undefined) return;
+    const model = this.options.sessionModels.get(session.researcher);
+    if (model === undefined)
+      throw new RefusedError({
+        expected: "a researcher that can work in long sessions: a language model, or mcp for clients from outside",
+        found: session.researcher,
+        where: "run configuration",
+        todo: "`--organization sessions` needs a --researcher such as anthropic:MODEL.",
+      });
+    try {
+      await driveSession(this.deskHost(), model, session, signal);
+    } catch (error) {
+      // Left in the middle of a turn: the next owner finds it open.
+      if (!this.leaving && !signal.aborted) throw error;
+    }
+  }
+
+  /** The run as sessions act on it; every command is durable before its answer goes out. */
+  deskHost(): DeskHost {
+    const { run } = this;
+    return {
+      state: run.state,
+      blobs: { blob: (digest) => run.ledger.blob(digest), putBlob: (bytes) => run.putBlob(bytes) },
+      dispatch: (command) => {
+        const events = run.dispatch(command);
+        this.wake();
+        return events;
+      },
+      now: () => run.now(),
+      onEvent: (listener) => run.onEvent(listener),
+      redact: this.options.redact,
+    };
   }
 
   private get callHost(): RoleCallHost {
@@ -129,7 +183,7 @@ export class Runner {
     };
   }
 
-  private settle(item: Exclude<Due, { kind: "call" | "measurement" }>): void {
+  private settle(item: Exclude<Due, { kind: "call" | "measurement" | "session" }>): void {
     switch (item.kind) {
       case "adjudicate":
         return this.take({ type: "adjudicate", trial: item.trial, records: trialRecords(this.run.state, item.trial, this.run.ledger) });
@@ -181,7 +235,8 @@ export class Runner {
 
   /** An attempt between two stages, or one that ended and cleans up, finds its own way out. */
   private isWanted(key: string): boolean {
-    const { calls, measurements } = this.run.state;
+    const { calls, measurements, sessions } = this.run.state;
+    if (key.startsWith("s")) return sessions[key] !== undefined;
     if (key.startsWith("c")) return calls[key.slice(0, key.indexOf("."))] !== undefined;
     return measurements[key] !== undefined || !this.running.has(key);
   }

@@ -1,15 +1,8 @@
-import type { LanguageModelV3, LanguageModelV3GenerateResult } from "@ai-sdk/provider";
-import {
-  type FailureKind,
-  type ModelRecord,
-  ResearcherFailedError,
-  type RoleAnswer,
-  type RolePrompt,
-  type RoleRequest,
-} from "../../../core/ports/researcher.js";
+import type { LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3GenerateResult } from "@ai-sdk/provider";
+import { type FailureKind, type ModelRecord, ResearcherFailedError, type RoleRequest } from "../../../core/ports/researcher.js";
+import type { Amount } from "../../../core/protocol/budget.js";
 import type { Price } from "../../../core/protocol/model-use.js";
 import { Bill } from "./bill.js";
-import { callOptions } from "./call-options.js";
 import { type Droppable, refusedParameter } from "./dropped-parameters.js";
 import { failureOf, type ModelFailure, mayBeBilled } from "./failures.js";
 import type { ModelProvider } from "./provider.js";
@@ -17,7 +10,6 @@ import { RecordingFetch } from "./recording-fetch.js";
 import { longestAskedWaitMs, type Sleep, waitMs } from "./retry.js";
 import type { ModelSettings } from "./settings.js";
 import { type Exchange, ReplayDiffersError, trafficOf } from "./traffic.js";
-import { promptBytesOf } from "./worst-case.js";
 
 export interface AskingOptions {
   readonly provider: ModelProvider;
@@ -30,9 +22,28 @@ export interface AskingOptions {
   readonly now: () => number;
   /** Grows by what the model refuses; the researcher remembers it. */
   readonly dropped: Set<Droppable>;
-  readonly request: RoleRequest;
-  readonly prompt: RolePrompt;
+  readonly asker: Asker;
+  readonly question: Question;
   readonly signal: AbortSignal;
+}
+
+/** Who asks: what waiting is drawn from, and what may still be used. */
+export type Asker = Pick<RoleRequest, "call" | "round" | "seed" | "allowance">;
+
+/** What is asked. */
+export interface Question {
+  /** As the provider's code takes it, without what the model has refused. */
+  readonly options: (without: ReadonlySet<Droppable>) => LanguageModelV3CallOptions;
+  /** UTF-8 bytes of its texts and schemas: the bill's worst case rests on them. */
+  readonly bytes: number;
+}
+
+/** What a model answered, with what it used. */
+export interface Asked {
+  readonly content: LanguageModelV3GenerateResult["content"];
+  readonly finishReason: LanguageModelV3GenerateResult["finishReason"];
+  readonly usage: Amount;
+  readonly model: ModelRecord;
 }
 
 /** The next request could pass what the call may still use. */
@@ -49,23 +60,24 @@ export class Asking {
   #without: ReadonlySet<Droppable> = new Set();
 
   constructor(private readonly options: AskingOptions) {
-    const { settings, price, fetch, redact, now, request } = options;
-    this.#bill = new Bill(settings, price, promptBytesOf(options.prompt));
+    const { settings, price, fetch, redact, now, asker } = options;
+    this.#bill = new Bill(settings, price, options.question.bytes);
     this.#startedAt = now();
     const beforeRequest = (): void => {
-      const passed = this.#bill.start(request.allowance);
+      const passed = this.#bill.start(asker.allowance);
       if (passed !== null) throw new AllowanceError(passed);
     };
     this.#wire = new RecordingFetch({ fetch, redact, timeoutMs: settings.timeoutMs, now, beforeRequest });
   }
 
-  async answer(): Promise<RoleAnswer> {
+  /** @throws ResearcherFailedError when no answer came */
+  async answer(): Promise<Asked> {
     const { provider, settings, key, signal } = this.options;
     const model = await provider.load(settings, key, this.#wire.fetch);
     for (let failed = 0; ; ) {
       signal.throwIfAborted();
       const asked = await this.#ask(model);
-      if ("raw" in asked) return asked;
+      if ("content" in asked) return asked;
       if (asked.again) continue;
       failed += 1;
       await this.#wait(asked.failure, asked.last, failed);
@@ -73,12 +85,12 @@ export class Asking {
   }
 
   /** One try. @throws ResearcherFailedError where another could not fare better */
-  async #ask(model: LanguageModelV3): Promise<RoleAnswer | { again: true } | { again: false; failure: ModelFailure; last: Exchange }> {
-    const { provider, settings, prompt, dropped, signal } = this.options;
+  async #ask(model: LanguageModelV3): Promise<Asked | { again: true } | { again: false; failure: ModelFailure; last: Exchange }> {
+    const { settings, question, dropped, signal } = this.options;
     const before = this.#wire.exchanges.length;
     this.#without = new Set(dropped);
     try {
-      const result = await model.doGenerate({ ...callOptions(provider, settings, prompt, this.#without), abortSignal: signal });
+      const result = await model.doGenerate({ ...question.options(this.#without), abortSignal: signal });
       return this.#answered(result, this.#wire.exchanges.slice(before));
     } catch (cause) {
       signal.throwIfAborted();
@@ -100,8 +112,8 @@ export class Asking {
     }
   }
 
-  #answered(result: LanguageModelV3GenerateResult, exchanges: readonly Exchange[]): RoleAnswer {
-    const text = this.options.redact(result.content.map((part) => (part.type === "text" ? part.text : "")).join(""));
+  #answered(result: LanguageModelV3GenerateResult, exchanges: readonly Exchange[]): Asked {
+    const text = result.content.map((part) => (part.type === "text" ? part.text : part.type === "tool-call" ? part.input : "")).join("");
     if (!this.#bill.told(result.usage, text)) {
       for (const _ of exchanges) this.#bill.worst();
       this.#bill.warn("the server did not tell what the answer used: the most that it can be is billed");
@@ -110,16 +122,16 @@ export class Asking {
     const { unified } = result.finishReason;
     if (unified === "length") this.#bill.warn(`the answer was cut at ${this.options.settings.maxOutputTokens} tokens (maxOutputTokens)`);
     if (unified === "content-filter") this.#bill.warn("the model refused to answer, or a filter kept its answer back");
-    return { raw: Buffer.from(text), usage: this.#bill.amount(), model: this.#record() };
+    return { content: result.content, finishReason: result.finishReason, usage: this.#bill.amount(), model: this.#record() };
   }
 
   async #wait(failure: ModelFailure, last: Exchange, failed: number): Promise<void> {
-    const { settings, request, sleep, now, signal } = this.options;
+    const { settings, asker, sleep, now, signal } = this.options;
     if (failed > settings.retries) {
       const tries = failed === 1 ? "1 try" : `${failed} tries`;
       throw this.#failed(failure.kind, `${failure.message} (after ${tries})`, failure.todo);
     }
-    const { ms, asked } = waitMs(last, failed, request, now());
+    const { ms, asked } = waitMs(last, failed, asker, now());
     if (asked && ms > longestAskedWaitMs) {
       const message = `${failure.message} (it asks to wait ${Math.ceil(ms / 1000)} s, at most ${longestAskedWaitMs / 1000} s are waited)`;
       throw this.#failed(failure.kind, message, failure.todo);

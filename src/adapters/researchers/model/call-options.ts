@@ -11,11 +11,22 @@ export function callOptions(
   prompt: RolePrompt,
   dropped: ReadonlySet<Droppable>,
 ): LanguageModelV3CallOptions {
+  return {
+    ...commonOptions(provider, settings, dropped),
+    prompt: messagesOf(prompt),
+    responseFormat: responseFormatOf(settings, prompt, dropped),
+  };
+}
+
+/** What every question says beside its messages. */
+export function commonOptions(
+  provider: ModelProvider,
+  settings: ModelSettings,
+  dropped: ReadonlySet<Droppable>,
+): Omit<LanguageModelV3CallOptions, "prompt"> {
   const { temperature, topP } = settings.parameters;
   const renamed = dropped.has("maxTokens");
   return {
-    prompt: messagesOf(prompt),
-    responseFormat: responseFormatOf(settings, prompt, dropped),
     ...(renamed ? {} : { maxOutputTokens: settings.maxOutputTokens }),
     ...(temperature === undefined || dropped.has("temperature") ? {} : { temperature }),
     ...(topP === undefined || dropped.has("topP") ? {} : { topP }),

@@ -18,5 +18,5 @@ export interface ModelProvider {
   load(settings: ModelSettings, key: string | null, fetch: typeof globalThis.fetch): Promise<LanguageModelV3>;
   specialOptions(settings: ModelSettings, options: SpecialOptions): SharedV3ProviderOptions;
   /** Serves requests in place of the network. */
-  transport?(settings: ModelSettings, request: RoleRequest): typeof globalThis.fetch;
+  transport?(settings: ModelSettings, request: Pick<RoleRequest, "call" | "round">): typeof globalThis.fetch;
 }

@@ -10,7 +10,12 @@ const longestWaitMs = 60_000;
 export const longestAskedWaitMs = 15 * 60_000;
 
 /** How long to wait before a request is made again after it failed `failed` times (from 1). */
-export function waitMs(exchange: Exchange, failed: number, request: RoleRequest, now: number): { ms: number; asked: boolean } {
+export function waitMs(
+  exchange: Exchange,
+  failed: number,
+  request: Pick<RoleRequest, "call" | "round" | "seed">,
+  now: number,
+): { ms: number; asked: boolean } {
   const asked = askedWaitMs(exchange, now);
   if (asked !== null) return { ms: asked, asked: true };
   const full = Math.min(longestWaitMs, firstWaitMs * 2 ** (failed - 1));

@@ -36,7 +36,7 @@ export const scripted: ModelProvider = {
 };
 
 /** By the call's number, not by how often was asked: a resumed run gets the answer that the undisturbed one would. */
-async function answerOf(settings: ModelSettings, request: RoleRequest, body: string): Promise<string> {
+async function answerOf(settings: ModelSettings, request: Pick<RoleRequest, "call" | "round">, body: string): Promise<string> {
   const table = scriptedAnswers.parse(JSON.parse(await readFile(settings.model, "utf8")));
   const entries = table.map((entry) => (typeof entry === "string" ? { match: undefined, answer: entry } : entry));
   const said = JSON.stringify((JSON.parse(body) as { messages: unknown }).messages);

@@ -1,9 +1,9 @@
 import { type Amount, nothing } from "../../protocol/budget.js";
 import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
-import type { BlobReference } from "../../protocol/ids.js";
+import { type BlobReference, externalResearcher } from "../../protocol/ids.js";
 import { drawsOf } from "../draw.js";
-import { activeTime, type RunState } from "../state.js";
+import { activeTime, type OpenSession, type RunState } from "../state.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { trialEnded } from "./trial-end.js";
 
@@ -109,8 +109,8 @@ export const fireWakeUp: Handler<Of<"fire_wake_up">> = (state, command) => {
 };
 
 export const conclude: Handler<Of<"conclude">> = (state) => {
-  if (state.phase !== "finishing" || state.openTrials.length > 0 || Object.keys(state.calls).length > 0)
-    throw refuse("a run with nothing open", `a run that is ${state.phase}`);
+  const open = [...state.openTrials, ...Object.keys(state.calls), ...Object.keys(state.sessions)];
+  if (state.phase !== "finishing" || open.length > 0) throw refuse("a run with nothing open", `a run that is ${state.phase}`);
   return only({ type: "run.finished", data: { reason: state.reason } });
 };
 
@@ -172,16 +172,23 @@ function fallBack(state: RunState, retracted: string): RunEvent {
 /** Stops new work. `endedCall` ended in this same decision. Not draining cancels what is open. Harmless when the run is finishing already. */
 export function finishing(state: RunState, reason: string, drain: boolean, endedCall: string | null = null): RunEvent[] {
   const events: RunEvent[] = state.phase === "finishing" && drain ? [] : [{ type: "run.finishing", data: { reason, drain } }];
-  events.push(...cancelCalls(state, reason, endedCall));
+  events.push(
+    ...cancelCalls(state, reason, endedCall),
+    ...closeSessions(state, reason, (session) => session.researcher === externalResearcher),
+  );
   if (!drain) events.push(...cancelTrials(state, reason));
   return events;
 }
 
 function cancelOpen(state: RunState, reason: string): RunEvent[] {
-  const sessions = Object.values(state.sessions).map(
-    (session): RunEvent => ({ type: "session.closed", data: { session: session.id, reason, usage: session.reserved } }),
-  );
-  return [...cancelCalls(state, reason, null), ...sessions, ...cancelTrials(state, reason)];
+  return [...cancelCalls(state, reason, null), ...closeSessions(state, reason, () => true), ...cancelTrials(state, reason)];
+}
+
+/** Ends sessions that nobody here drives; what an open turn may have used is billed at its reservation. */
+function closeSessions(state: RunState, reason: string, which: (session: OpenSession) => boolean): RunEvent[] {
+  return Object.values(state.sessions)
+    .filter(which)
+    .map((session): RunEvent => ({ type: "session.closed", data: { session: session.id, reason, usage: session.reserved } }));
 }
 
 function cancelCalls(state: RunState, reason: string, except: string | null): RunEvent[] {

@@ -1,6 +1,6 @@
 import { exceeds } from "../../protocol/budget.js";
 import type { Command } from "../../protocol/commands.js";
-import { configurationOf, type RunState } from "../state.js";
+import { configurationOf, type OpenSession, type RunState } from "../state.js";
 import { type Handler, only, refuse } from "./decision.js";
 
 type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
@@ -25,9 +25,17 @@ export const openSession: Handler<Of<"open_session">> = (state, command) => {
 
 export const reserveTurn: Handler<Of<"reserve_turn">> = (state, command) => {
   const session = openSessionOf(state, command.session);
+  if (session.isTurnOpen) throw refuse("a session between two turns", `${session.id}, whose turn ${session.turn} has not ended`);
   const cap = exceeds(state.budget, configurationOf(state).budget, command.reservation);
   if (cap !== null) throw refuse(`room in the ${cap} budget`, "a turn that may pass it", "Close the session.");
   return only({ type: "session.turn_reserved", data: { session: session.id, turn: session.turn + 1, reservation: command.reservation } });
+};
+
+export const endTurn: Handler<Of<"end_turn">> = (state, command) => {
+  const session = openSessionOf(state, command.session);
+  if (!session.isTurnOpen) throw refuse("a session with an open turn", session.id);
+  const { usage, model, traffic } = command;
+  return only({ type: "session.turn_ended", data: { session: session.id, turn: session.turn, usage, model, traffic } });
 };
 
 export const recordTool: Handler<Of<"record_tool">> = (state, command) => {
@@ -44,7 +52,7 @@ export const closeSession: Handler<Of<"close_session">> = (state, command) => {
   return only(command.interrupted ? { type: "session.interrupted", data } : { type: "session.closed", data });
 };
 
-function openSessionOf(state: RunState, id: string): { id: string; turn: number } {
+function openSessionOf(state: RunState, id: string): OpenSession {
   const session = state.sessions[id];
   if (session === undefined) throw refuse("an open session", id);
   return session;

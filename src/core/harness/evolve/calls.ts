@@ -61,7 +61,9 @@ export const callHandlers = {
       role: data.role,
       researcher: data.researcher,
       base: data.base,
+      epoch: state.epoch,
       turn: 0,
+      isTurnOpen: false,
       reserved: { ...nothing },
       submitted: 0,
     };
@@ -71,7 +73,15 @@ export const callHandlers = {
     if (session === undefined) return;
     reserve(state.budget, data.reservation);
     session.turn = data.turn;
-    session.reserved = sum(session.reserved, data.reservation);
+    session.isTurnOpen = true;
+    session.reserved = data.reservation;
+  },
+  "session.turn_ended": (state, data) => {
+    const session = state.sessions[data.session];
+    if (session === undefined) return;
+    settle(state.budget, session.reserved, data.usage);
+    session.reserved = { ...nothing };
+    session.isTurnOpen = false;
   },
   "session.tool_called": () => undefined,
   "session.submitted": (state, data) => {
@@ -138,8 +148,4 @@ function endSession(state: RunState, id: string, usage: Amount): void {
   if (session === undefined) return;
   settle(state.budget, session.reserved, usage);
   delete state.sessions[id];
-}
-
-function sum(a: Amount, b: Amount): Amount {
-  return { trials: a.trials + b.trials, costUsd: a.costUsd + b.costUsd, tokens: a.tokens + b.tokens, computeMs: a.computeMs + b.computeMs };
 }

@@ -1,0 +1,84 @@
+import { ResearcherFailedError } from "../../../core/ports/researcher.js";
+import { nothing } from "../../../core/protocol/budget.js";
+import type { Price } from "../../../core/protocol/model-use.js";
+import { type Asked, type Asker, Asking, type Question } from "./asking.js";
+import type { Droppable } from "./dropped-parameters.js";
+import type { ModelProvider } from "./provider.js";
+import { keyVariableOf, providerNamed, providers } from "./providers.js";
+import { type Sleep, sleepFor } from "./retry.js";
+import type { ModelSettings } from "./settings.js";
+
+export interface ModelResearcherOptions {
+  readonly name: string;
+  readonly settings: ModelSettings;
+  /** Read at each call, so that a changed key counts at once; null: there is none. */
+  readonly key: () => Promise<string | null>;
+  /** Null: a model without a price, which costs 0. */
+  readonly price: Price | null;
+  /** Takes secrets out of what is sent, comes back and is recorded. It is given JSON, which what it puts in place may not break. */
+  readonly redact: (text: string) => string;
+  readonly fetch?: typeof globalThis.fetch;
+  readonly sleep?: Sleep;
+  /** Milliseconds; wall clock, as servers name dates. */
+  readonly now?: () => number;
+}
+
+/**
+ * Puts questions to one model over HTTP, with its key, its retries and what it has refused once.
+ * @throws RangeError for settings that name no provider, or lack its base URL
+ */
+export class ModelAsker {
+  private readonly provider: ModelProvider;
+  /** What the model has refused once is not offered again. */
+  private readonly dropped = new Set<Droppable>();
+
+  constructor(private readonly options: ModelResearcherOptions) {
+    this.provider = providerOf(options.settings);
+  }
+
+  /** `questionOf` makes the question with secrets taken out. @throws ResearcherFailedError when no answer came */
+  async ask(
+    asker: Asker,
+    signal: AbortSignal,
+    questionOf: (provider: ModelProvider, redact: (text: string) => string) => Question,
+  ): Promise<Asked> {
+    const { options, provider, dropped } = this;
+    const key = await keyOf(options, provider);
+    // A key as short as a word, as local servers take it, is no secret and would be found everywhere.
+    const redact = (text: string): string => options.redact(key === null || key.length < 8 ? text : text.replaceAll(key, "[key]"));
+    return new Asking({
+      provider,
+      settings: options.settings,
+      key,
+      price: options.price,
+      redact,
+      fetch: options.fetch ?? provider.transport?.(options.settings, asker) ?? globalThis.fetch,
+      sleep: options.sleep ?? sleepFor,
+      now: options.now ?? Date.now,
+      dropped,
+      asker,
+      question: questionOf(provider, redact),
+      signal,
+    }).answer();
+  }
+}
+
+function providerOf(settings: ModelSettings): ModelProvider {
+  const provider = providerNamed(settings.provider);
+  const names = providers.map(({ name }) => name).join(", ");
+  if (provider === null) throw new RangeError(`a model's provider is one of ${names}; ${settings.provider} was found`);
+  if (provider.needsBaseUrl && settings.baseUrl === null)
+    throw new RangeError(`the provider ${provider.name} needs a baseUrl in the model's settings`);
+  return provider;
+}
+
+async function keyOf({ key, settings }: ModelResearcherOptions, provider: ModelProvider): Promise<string | null> {
+  const found = (await key())?.trim() ?? "";
+  if (found !== "") return found;
+  if (provider.keyVariable === null && settings.keyVariable === null) return null;
+  const variable = keyVariableOf(settings);
+  const todo = `set ${variable} to a key of ${settings.provider}`;
+  throw new ResearcherFailedError("key_refused", `no key for ${settings.model} (${settings.provider}): ${variable} is not set`, nothing, {
+    todo,
+  });
+}

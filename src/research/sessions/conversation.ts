@@ -1,0 +1,90 @@
+import { configurationOf, type RunState } from "../../core/harness/state.js";
+import type { SessionMessage, ToolCall } from "../../core/ports/session-model.js";
+import { byteLength, firstBytes } from "../roles/prompt.js";
+
+/** Most bytes of all messages: what is older is dropped first, tool results before words. */
+const longest = 256 * 1024;
+const dropped = "(dropped to save room: call the tool again if you need it)";
+
+const system = `You are a researcher who improves a program by experiments, on your own, with the tools that you are given.
+Every trial that you submit is run and measured in a sandbox, without network, by a program that you cannot see or influence;
+only a better measurement counts, and a promising one is confirmed on fresh seeds. Trials are few: think before each one,
+change one thing at a time, learn from what was tried, and wait for a trial's result before you build on it.
+Say DONE, without a tool call, when nothing is left that is worth a trial.`;
+
+/** What was said in one session, kept within bounds whatever its length. */
+export class Conversation {
+  private readonly spoken: SessionMessage[] = [];
+  private readonly opening: SessionMessage[];
+
+  /** `base`: the trial that the working copy starts from. */
+  constructor(state: RunState, base: string) {
+    const { environment, budget } = configurationOf(state);
+    const metrics = environment.metrics.map(({ name, direction }) => `${name} (${direction})`).join(", ");
+    const text = [
+      `Environment: ${environment.name}`,
+      firstBytes(environment.description, 8 * 1024),
+      `Metrics, the first decides: ${metrics}`,
+      `Editable files: ${environment.surface.editable.join(", ")}`,
+      `Your working copy starts from trial ${base}. Best so far: ${state.leader?.trial ?? "the baseline"}.`,
+      budget.trials === null ? "" : `Trials left: ${Math.max(0, budget.trials - state.budget.spent.trials - state.budget.reserved.trials)}`,
+    ];
+    this.opening = [
+      { role: "system", text: system },
+      { role: "user", text: text.filter((line) => line !== "").join("\n") },
+    ];
+  }
+
+  answered(text: string, toolCalls: readonly ToolCall[]): void {
+    this.spoken.push({ role: "assistant", text, toolCalls });
+  }
+
+  told(call: ToolCall, text: string, isError: boolean): void {
+    this.spoken.push({ role: "tool", call, text, isError });
+  }
+
+  /** A word from us. */
+  nudge(text: string): void {
+    this.spoken.push({ role: "user", text });
+  }
+
+  /** All of it, within bounds. */
+  messages(): readonly SessionMessage[] {
+    this.shorten();
+    return [...this.opening, ...this.spoken];
+  }
+
+  private shorten(): void {
+    let excess = this.bytes() - longest;
+    for (const [index, message] of this.spoken.entries()) {
+      if (excess <= 0) return;
+      // The newest exchange is what the next answer hangs on.
+      if (index >= this.spoken.length - 4 || message.role !== "tool" || message.text === dropped) continue;
+      excess -= byteLength(message.text) - byteLength(dropped);
+      this.spoken[index] = { ...message, text: dropped };
+    }
+    while (this.bytes() > longest && this.dropOldest());
+  }
+
+  /** Drops the oldest answer with the results of its tools, which must not stand without each other. */
+  private dropOldest(): boolean {
+    const next = this.spoken.findIndex((message, index) => index > 0 && message.role !== "tool");
+    if (next < 0 || next >= this.spoken.length - 1) return false;
+    this.spoken.splice(0, next);
+    return true;
+  }
+
+  private bytes(): number {
+    return byteLength(JSON.stringify([this.opening, this.spoken]));
+  }
+}
+
+/** A tool call's input as the model meant it; what is no JSON is told to be none by the tool. */
+export function inputOf({ input }: ToolCall): unknown {
+  if (input.trim() === "") return {};
+  try {
+    return JSON.parse(input);
+  } catch {
+    return input;
+  }
+}
