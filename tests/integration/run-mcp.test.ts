@@ -194,7 +194,7 @@ describe("a coding agent over MCP", () => {
         .sort(),
     ).toEqual(["t0", "t1", "t2"]);
 
-    const resumed = await overHttp("--run", "run");
+    const resumed = await overHttp("--run", "run", "--frozen");
     const third = await connected(withToken(resumed.url, resumed.tokens["researcher"] ?? ""));
     expect((await call(third, "submit_trial", { hypothesis: "after a restart", ...change(700) })).value).toEqual({ trial: "t3" });
     expect((await call(third, "wait_for_trial", { trial: "t3" })).value).toMatchObject({ status: "keep" });

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Told, type WireFormat, wireFormatOf } from "./model-wire.js";
+import { type Said, type Told, type WireFormat, wireFormatOf } from "./model-wire.js";
 
 /** One request as it arrived. */
 export interface ModelRequest {
@@ -14,7 +14,7 @@ export interface ModelRequest {
 /** What the server does with a request. */
 export type Behaviour =
   /** Answers in the format of the path; `told` null: says nothing of what it used. */
-  | { readonly do: "answer"; readonly text: string; readonly told: Told | null }
+  | { readonly do: "answer"; readonly text: string; readonly calls?: Said["calls"]; readonly told: Told | null }
   /** Sends exactly this. */
   | { readonly do: "send"; readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: string }
   /** Promises a whole answer, sends half of it and hangs up. */
@@ -28,6 +28,11 @@ export const usual: Told = { input: 120, cachedInput: 20, output: 30, reasoning:
 
 export function answer(text: string, told: Told | null = usual): Behaviour {
   return { do: "answer", text, told };
+}
+
+/** Calls tools, with or without words. */
+export function calls(...used: Said["calls"]): Behaviour {
+  return { do: "answer", text: "", calls: used, told: usual };
 }
 
 export function noUsage(text: string): Behaviour {
@@ -109,10 +114,10 @@ function behave(behaviour: Behaviour, response: ServerResponse, request: ModelRe
       return;
     case "answer":
       response.writeHead(200, { "content-type": "application/json", "x-request-id": "req-1" });
-      response.end(JSON.stringify(format?.(request, behaviour.text, behaviour.told)));
+      response.end(JSON.stringify(format?.(request, { text: behaviour.text, calls: behaviour.calls ?? [] }, behaviour.told)));
       return;
     case "half": {
-      const body = Buffer.from(JSON.stringify(format?.(request, behaviour.text, usual)));
+      const body = Buffer.from(JSON.stringify(format?.(request, { text: behaviour.text, calls: [] }, usual)));
       response.writeHead(200, { "content-type": "application/json", "content-length": body.byteLength });
       response.write(body.subarray(0, body.byteLength / 2), () => setTimeout(() => response.destroy(), 20));
       return;

@@ -8,8 +8,14 @@ export interface Told {
   readonly reasoning: number;
 }
 
+/** What a model says: words, and tools that it calls. */
+export interface Said {
+  readonly text: string;
+  readonly calls: readonly { readonly name: string; readonly input: unknown }[];
+}
+
 /** The body of a whole answer in one provider's format. */
-export type WireFormat = (request: ModelRequest, text: string, told: Told | null) => Record<string, unknown>;
+export type WireFormat = (request: ModelRequest, said: Said, told: Told | null) => Record<string, unknown>;
 
 const formats: readonly (readonly [RegExp, WireFormat])[] = [
   [/\/chat\/completions$/, chatCompletion],
@@ -22,13 +28,20 @@ export function wireFormatOf(path: string): WireFormat | null {
   return formats.find(([pattern]) => pattern.test(path))?.[1] ?? null;
 }
 
-function chatCompletion(request: ModelRequest, text: string, told: Told | null): Record<string, unknown> {
+function chatCompletion(request: ModelRequest, { text, calls }: Said, told: Told | null): Record<string, unknown> {
   return {
     id: "chatcmpl-1",
     object: "chat.completion",
     created: 1764500000,
     model: request.body?.["model"],
-    choices: [{ index: 0, message: { role: "assistant", content: text, refusal: null }, logprobs: null, finish_reason: "stop" }],
+    choices: [
+      {
+        index: 0,
+        message: { role: "assistant", content: text, refusal: null, ...toolCalls(calls) },
+        logprobs: null,
+        finish_reason: "stop",
+      },
+    ],
     ...(told && {
       usage: {
         prompt_tokens: told.input,
@@ -41,7 +54,22 @@ function chatCompletion(request: ModelRequest, text: string, told: Told | null):
   };
 }
 
-function response(request: ModelRequest, text: string, told: Told | null): Record<string, unknown> {
+function toolCalls(calls: Said["calls"]): Record<string, unknown> {
+  if (calls.length === 0) return {};
+  const called = calls.map(({ name, input }, index) => ({
+    id: `call-${index}`,
+    type: "function",
+    function: { name, arguments: textOf(input) },
+  }));
+  return { tool_calls: called };
+}
+
+/** A text stands for input that is no JSON. */
+function textOf(input: unknown): string {
+  return typeof input === "string" ? input : JSON.stringify(input);
+}
+
+function response(request: ModelRequest, { text, calls }: Said, told: Told | null): Record<string, unknown> {
   const content = [{ type: "output_text", text, annotations: [] }];
   return {
     id: "resp-1",
@@ -51,7 +79,16 @@ function response(request: ModelRequest, text: string, told: Told | null): Recor
     error: null,
     incomplete_details: null,
     model: request.body?.["model"],
-    output: [{ type: "message", id: "msg-1", status: "completed", role: "assistant", content }],
+    output: [
+      ...(text === "" && calls.length > 0 ? [] : [{ type: "message", id: "msg-1", status: "completed", role: "assistant", content }]),
+      ...calls.map(({ name, input }, index) => ({
+        type: "function_call",
+        id: `fc-${index}`,
+        call_id: `call-${index}`,
+        name,
+        arguments: textOf(input),
+      })),
+    ],
     ...(told && {
       usage: {
         input_tokens: told.input,
@@ -64,13 +101,13 @@ function response(request: ModelRequest, text: string, told: Told | null): Recor
   };
 }
 
-function message(request: ModelRequest, text: string, told: Told | null): Record<string, unknown> {
+function message(request: ModelRequest, { text, calls }: Said, told: Told | null): Record<string, unknown> {
   return {
     id: "msg-1",
     type: "message",
     role: "assistant",
     model: request.body?.["model"],
-    ...messageContent(request, text),
+    ...messageContent(request, { text, calls }),
     stop_sequence: null,
     ...(told && {
       usage: {
@@ -85,15 +122,20 @@ function message(request: ModelRequest, text: string, told: Told | null): Record
 }
 
 /** Models without structured output are made to call a tool whose input is the answer. */
-function messageContent(request: ModelRequest, text: string): Record<string, unknown> {
+function messageContent(request: ModelRequest, { text, calls }: Said): Record<string, unknown> {
+  if (calls.length > 0) {
+    const used = calls.map(({ name, input }, index) => ({ type: "tool_use", id: `toolu-${index}`, name, input }));
+    return { content: [...(text === "" ? [] : [{ type: "text", text }]), ...used], stop_reason: "tool_use" };
+  }
   const tools = request.body?.["tools"] as readonly { name: string }[] | undefined;
-  if (tools?.[0] === undefined) return { content: [{ type: "text", text }], stop_reason: "end_turn" };
+  const isForced = (request.body?.["tool_choice"] as { type?: string } | undefined)?.type !== "auto";
+  if (tools?.[0] === undefined || !isForced) return { content: [{ type: "text", text }], stop_reason: "end_turn" };
   return { content: [{ type: "tool_use", id: "toolu-1", name: tools[0].name, input: JSON.parse(text) }], stop_reason: "tool_use" };
 }
 
-function generatedContent(_request: ModelRequest, text: string, told: Told | null): Record<string, unknown> {
+function generatedContent(_request: ModelRequest, { text, calls }: Said, told: Told | null): Record<string, unknown> {
   return {
-    candidates: [{ content: { role: "model", parts: [{ text }] }, finishReason: "STOP", index: 0 }],
+    candidates: [{ content: { role: "model", parts: [{ text }, ...functionCalls(calls)] }, finishReason: "STOP", index: 0 }],
     modelVersion: "gemini",
     responseId: "response-1",
     ...(told && {
@@ -106,4 +148,8 @@ function generatedContent(_request: ModelRequest, text: string, told: Told | nul
       },
     }),
   };
+}
+
+function functionCalls(calls: Said["calls"]): Record<string, unknown>[] {
+  return calls.map(({ name, input }) => ({ functionCall: { name, args: input } }));
 }

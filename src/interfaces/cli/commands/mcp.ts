@@ -28,6 +28,7 @@ export const command: CliCommand = {
       .description("Starts or resumes a run whose trials come from outside, and serves it to MCP clients.")
       .argument("[environment]", "folder with an environment.yaml, for a new run")
       .option("--run <name>", "go on with this run instead of starting one")
+      .option("--frozen", "with --run: go on with the frozen copy although the environment's files changed", false)
       .option("--http <port>", "serve streamable HTTP on this port of 127.0.0.1; 0: any free one", wholeNumber("--http"))
       .option("--as <role>", `role of the client on standard input: ${sessionRoles.join(", ")}`, "researcher")
       .addHelpText("after", example);
@@ -37,10 +38,12 @@ export const command: CliCommand = {
     const { terminal } = input;
     const project = new Project(input.folder);
     const host = await openHost();
-    const name = textOption(input.options, "run") ?? (await createRun(project, host, requestOf(input)));
+    const resumed = textOption(input.options, "run");
+    const name = resumed ?? (await createRun(project, host, requestOf(input)));
     const role = roleOf(textOption(input.options, "as") ?? "researcher");
     terminal.note(`run ${name}`);
-    const owned = await ownRun(project, host, name, { frozen: true, progress: (line) => terminal.note(line) });
+    const frozen = resumed === undefined || input.options["frozen"] === true;
+    const owned = await ownRun(project, host, name, { frozen, progress: (line) => terminal.note(line) });
     if (owned.run.state.phase === "paused" || owned.run.state.phase === "suspended")
       owned.runner.command({ type: "resume", reason: "served to MCP clients" });
     const port = numberOption(input.options, "http");
