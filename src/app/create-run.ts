@@ -43,7 +43,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   if (request.name !== null) refuseTaken(project, request.name);
   const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
   const models = await loadModelConfiguration(project.folder);
-  const chosen = chooseResearchers(request, models, frozen.environment.playbook);
+  const chosen = chooseResearchers(request, models, frozen.environment);
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
   const configuration = await resolveConfiguration(name, frozen, request, chosen);
@@ -78,7 +78,14 @@ function storeCandidate(run: Run, candidate: CandidateFiles): ManifestReference 
   return { ...run.putBlob(new TextEncoder().encode(canonicalJson(candidate.manifest))), manifest: true };
 }
 
-const limits: RunConfiguration["limits"] = { callRounds: 3, refusedCalls: 5, attempts: 3, sessionTurns: 60, callWallMs: commandWallMs };
+/** Bounds of every run that nobody has to choose. */
+export const callLimits: RunConfiguration["limits"] = {
+  callRounds: 3,
+  refusedCalls: 5,
+  attempts: 3,
+  sessionTurns: 60,
+  callWallMs: commandWallMs,
+};
 
 async function resolveConfiguration(
   run: string,
@@ -101,7 +108,7 @@ async function resolveConfiguration(
     seed: request.seed,
     parallel: request.parallel,
     sandbox: request.sandbox,
-    limits,
+    limits: callLimits,
     host: {
       platform: process.platform,
       cpus: cpus().length,

@@ -4,6 +4,7 @@ import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
 import type { Researcher } from "../core/ports/researcher.js";
 import type { SessionModel } from "../core/ports/session-model.js";
+import type { Environment } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { externalResearcher } from "../core/protocol/ids.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
@@ -87,11 +88,8 @@ export interface ResearcherChoice {
  * Resolves who answers: the command line goes before the project's configuration.
  * @throws RefusedError for a researcher that is none, or a model without what it needs
  */
-export function chooseResearchers(
-  choice: ResearcherChoice,
-  models: ModelConfiguration,
-  playbook: Readonly<Record<string, string>>,
-): ChosenResearchers {
+export function chooseResearchers(choice: ResearcherChoice, models: ModelConfiguration, environment: Environment): ChosenResearchers {
+  const { playbook } = environment;
   const researchers: Record<string, string> = {};
   const settings: Record<string, FrozenModel> = {};
   const choose = (role: string, wish: ResearcherWish): void => {
@@ -105,7 +103,7 @@ export function chooseResearchers(
   for (const [role, name] of Object.entries({ ...models.researchers, ...choice.researchersByRole })) {
     if (role !== "*") choose(roleNamed(role).name, { name, model: null, baseUrl: null });
   }
-  return { researchers, researcherSettings: settings, callReservations: reservations(researchers, settings) };
+  return { researchers, researcherSettings: settings, callReservations: reservations(researchers, settings, environment) };
 }
 
 function freezeWithFallbacks(
@@ -126,11 +124,12 @@ function freezeWithFallbacks(
 function reservations(
   researchers: RunConfiguration["researchers"],
   settings: Record<string, FrozenModel>,
+  environment: Environment,
 ): RunConfiguration["callReservations"] {
   const named = roleNames.map((role) => {
     const name = researchers[role] ?? researchers["*"] ?? "";
     const isModel = name.startsWith(modelPrefix);
-    const model = isModel ? worstCaseOfModel(name, settings, roleNamed(role).promptBytes) : { costUsd: 0, tokens: 0 };
+    const model = isModel ? worstCaseOfModel(name, settings, roleNamed(role).promptBytes(environment)) : { costUsd: 0, tokens: 0 };
     return [role, { ...model, computeMs: isModel ? 0 : commandWallMs }] as const;
   });
   return Object.fromEntries(named);

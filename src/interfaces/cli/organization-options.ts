@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { organizationNamed } from "../../core/organizations/registry.js";
-import { type CommandInput, wholeNumber } from "./command.js";
+import { type CommandInput, textOption, wholeNumber } from "./command.js";
 import { UsageError } from "./usage-error.js";
 
 interface OrganizationOption {
@@ -53,6 +53,14 @@ export function givenOrganizationOptions(options: CommandInput["options"]): bool
   return Object.values(optionsOf)
     .flat()
     .some(({ member }) => options[member] !== undefined);
+}
+
+/** The organization that the options name, with its configuration. @throws UsageError */
+export function organizationRequest(options: CommandInput["options"]): {
+  readonly organization: { readonly name: string; readonly configuration: Record<string, unknown> };
+} {
+  const name = textOption(options, "organization") ?? "tree";
+  return { organization: { name, configuration: organizationConfiguration(name, options) } };
 }
 
 /**

@@ -20,6 +20,8 @@ export interface Replayed {
   readonly calls: number;
   /** Answers of language models that came out of the recorded traffic again, byte for byte, from the prompt built anew. */
   readonly reanswered: number;
+  /** Tool calls of long sessions: what they gave is on record, and not called again. */
+  readonly toolCalls: number;
   /** Events that are taken from the record as they are: nothing on record says what caused them. */
   readonly taken: number;
   /** Calls whose view this build makes otherwise than the build that recorded them; the recorded view is gone on with. */
@@ -55,7 +57,7 @@ export async function replayRun(host: ReplayHost): Promise<Replayed> {
 class Replay {
   private readonly state: RunState = initialState();
   private readonly blobs: Blobs;
-  private counts = { decided: 0, calls: 0, reanswered: 0, taken: 0, otherViews: 0 };
+  private counts = { decided: 0, calls: 0, reanswered: 0, toolCalls: 0, taken: 0, otherViews: 0 };
 
   constructor(private readonly host: ReplayHost) {
     this.blobs = {
@@ -101,6 +103,7 @@ class Replay {
       for (const { bytes } of blobs) this.host.target.putBlob(bytes);
       this.counts.decided += 1;
       if (isAnswer(candidate)) this.counts.calls += 1;
+      if (candidate.type === "record_tool") this.counts.toolCalls += 1;
       if (viewOf(events[0]) !== viewOf(event)) this.counts.otherViews += 1;
       return events.length;
     }

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { testEnvironment } from "../../../tests/support/configuration.js";
 import { assemble, byteLength, filesThatFit, firstBytes, newestThatFit, repairOf } from "./prompt.js";
 import { draft } from "./proposal.js";
 import type { ProposalDocument } from "./proposal-prompt.js";
@@ -47,7 +48,11 @@ describe("a prompt", () => {
           const { system, user, answer } = draft.prompt(given);
           const repair = repairOf(before, wrong);
           const bytes = [system, user, JSON.stringify(answer), repair?.answer ?? "", repair?.message ?? ""].map(byteLength);
-          expect(bytes.reduce((a, b) => a + b, 0)).toBeLessThanOrEqual(draft.promptBytes);
+          const { name, description, knowledge } = given.environment;
+          const held = Object.values(given.base.files).reduce((total, file) => total + byteLength(file), 0);
+          const surface = { editable: [], maxBytes: held };
+          const most = draft.promptBytes({ ...testEnvironment({ name, description, knowledge: [...knowledge] }), surface });
+          expect(bytes.reduce((a, b) => a + b, 0)).toBeLessThanOrEqual(most);
         },
       ),
       { numRuns: 60 },

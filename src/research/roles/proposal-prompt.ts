@@ -1,4 +1,5 @@
 import type { RolePrompt } from "../../core/ports/researcher.js";
+import type { Environment } from "../../core/protocol/environment.js";
 import { assemble, assembledBytes, byteLength, filesThatFit, newestThatFit, repairBudget, type Section, shrunk } from "./prompt.js";
 
 /** What a proposer is handed: the view of the role with its contents filled in. */
@@ -6,7 +7,7 @@ export interface ProposalDocument {
   readonly environment: {
     readonly name: string;
     readonly description: string;
-    readonly knowledge: readonly { readonly path: string; readonly text: string }[];
+    readonly knowledge: Environment["knowledge"];
     readonly metrics: readonly { readonly name: string; readonly direction: string }[];
     readonly gates: readonly unknown[];
     readonly editable: readonly string[];
@@ -68,15 +69,37 @@ const schema = object({
 /** Longest task of a role, in bytes. */
 const taskBytes = 2048;
 
-/** Most bytes of any proposer's prompt, repair and schema included: what a call reserves rests on it. */
-export const proposalPromptBytes =
-  taskBytes +
-  byteLength(format) +
-  byteLength(JSON.stringify(schema)) +
-  assembledBytes(Object.values(budgets)) +
-  repairBudget.answer +
-  repairBudget.message +
-  64;
+/**
+ * Most bytes of a proposer's prompt in this environment, repair and schema included: what a question reserves rests on
+ * it. What the environment says itself is counted as it is, the rest at its budget.
+ */
+export function proposalPromptBytes(environment: Environment): number {
+  const own = {
+    ...budgets,
+    environment: bounded(budgets.environment, environmentText(environment)),
+    knowledge: bounded(budgets.knowledge, knowledgeText(environment.knowledge)),
+    files: filesBudget(environment.surface.maxBytes),
+  };
+  const fixed = taskBytes + byteLength(format) + byteLength(JSON.stringify(schema)) + repairBudget.answer + repairBudget.message + 64;
+  return fixed + assembledBytes(Object.values(own));
+}
+
+/** Files hold no more than the surface allows; the rest is room for their paths. */
+function filesBudget(maxBytes: number): { title: string; bytes: number } {
+  return { ...budgets.files, bytes: Math.min(budgets.files.bytes, maxBytes + 8 * 1024) };
+}
+
+function bounded(section: { readonly title: string; readonly bytes: number }, text: string): { title: string; bytes: number } {
+  return { ...section, bytes: Math.min(section.bytes, byteLength(text)) };
+}
+
+function environmentText({ name, description }: Pick<Environment, "name" | "description">): string {
+  return `${name}\n\n${description}`;
+}
+
+function knowledgeText(knowledge: Environment["knowledge"]): string {
+  return knowledge.map(({ path, text }) => `## ${path}\n${text}`).join("\n\n");
+}
 
 /** The words for one proposal. `task`: what this role is for, at most 2,048 bytes. */
 export function proposalPrompt(task: string, document: ProposalDocument, room = Number.POSITIVE_INFINITY): Omit<RolePrompt, "repair"> {
@@ -90,12 +113,12 @@ export function proposalPrompt(task: string, document: ProposalDocument, room = 
 
 function sectionsOf(document: ProposalDocument): Section[] {
   const { environment, base } = document;
-  const knowledge = environment.knowledge.map(({ path, text }) => `## ${path}\n${text}`).join("\n\n");
+  const files = filesBudget(environment.maxBytes);
   return [
-    { ...budgets.environment, drop: "end", text: `${environment.name}\n\n${environment.description}` },
+    { ...budgets.environment, drop: "end", text: environmentText(environment) },
     { ...budgets.rules, drop: "end", text: rulesOf(environment) },
-    { ...budgets.knowledge, drop: "end", text: knowledge },
-    { ...budgets.files, drop: "middle", text: filesThatFit(base.files, budgets.files.bytes) },
+    { ...budgets.knowledge, drop: "end", text: knowledgeText(environment.knowledge) },
+    { ...files, drop: "middle", text: filesThatFit(base.files, files.bytes) },
     { ...budgets.result, drop: "middle", text: resultOf(document) },
     { ...budgets.memory, drop: "middle", text: newestThatFit(document.memory.map(remembered), budgets.memory.bytes) },
     { ...budgets.state, drop: "end", text: stateOf(document) },

@@ -18,8 +18,8 @@ export interface Blobs {
  */
 export interface Role<View, Document = unknown> {
   readonly name: string;
-  /** Most UTF-8 bytes of a prompt, its repair and its schema: what a call of a model reserves rests on it. */
-  readonly promptBytes: number;
+  /** Most UTF-8 bytes of a prompt in this environment, its repair and its schema: what a question to a model reserves rests on it. */
+  promptBytes(environment: Environment): number;
   /** Fills a frozen view with its contents: the document that a researcher is handed. */
   document(view: View, environment: Environment, blobs: Blobs): Document;
   /** The document in words, for whoever reads words. `room`: as in the request of the port. */

@@ -65,7 +65,10 @@ function redecided(name: string, report: Redecided, terminal: CommandInput["term
   return exitCodes.ok;
 }
 
-function linesOf(name: string, { events, decided, calls, reanswered, taken, otherViews, difference, chain }: ReplayReport): string[] {
+function linesOf(
+  name: string,
+  { events, decided, calls, reanswered, toolCalls, taken, otherViews, difference, chain }: ReplayReport,
+): string[] {
   if (difference !== null)
     return [
       `${name}: the replay differs at event ${difference.sequence}: ${difference.message}`,
@@ -75,6 +78,9 @@ function linesOf(name: string, { events, decided, calls, reanswered, taken, othe
   return [
     `${name}: ${events} events came out the same, from ${decided} decisions and ${calls} answers and failures of role calls`,
     `Answers of models got again from the recorded traffic, byte for byte: ${reanswered}; the others were read again from what came back.`,
+    ...(toolCalls === 0
+      ? []
+      : [`Long sessions are covered by their ${toolCalls} tool calls and what they handed in, not by what was said in them.`]),
     ...(taken === 0 ? [] : [`Taken from the record as they are: ${taken} events; nothing on record says what was handed in.`]),
     ...(otherViews === 0 ? [] : [`Views that this build makes otherwise than the build that recorded them: ${otherViews}.`]),
     same

@@ -2,10 +2,10 @@ import { createRun } from "../../../app/create-run.js";
 import { openHost } from "../../../app/environments.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
-import { type CliCommand, type CommandInput, textOption } from "../command.js";
+import type { CliCommand, CommandInput } from "../command.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
-import { describeOrganizationOptions, organizationConfiguration } from "../organization-options.js";
+import { describeOrganizationOptions, organizationRequest } from "../organization-options.js";
 import { describeResearcherOptions, researcherChoice } from "../researcher-options.js";
 import { describeRunOptions, runRequest } from "../run-options.js";
 
@@ -50,11 +50,5 @@ export const command: CliCommand = {
 };
 
 function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
-  const { options } = input;
-  const organization = textOption(options, "organization") ?? "tree";
-  return {
-    ...runRequest(input),
-    organization: { name: organization, configuration: organizationConfiguration(organization, options) },
-    ...researcherChoice(options),
-  };
+  return { ...runRequest(input), ...organizationRequest(input.options), ...researcherChoice(input.options) };
 }
