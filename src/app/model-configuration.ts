@@ -22,6 +22,8 @@ export interface ModelConfiguration {
   /** Role → researcher; `*` is everyone else's. */
   readonly researchers: Readonly<Record<string, string>>;
   readonly allowUnknownPrice: boolean;
+  /** Shell command that gets a query on standard input and prints what it found; null: sessions have no web search. */
+  readonly webSearch: string | null;
 }
 
 const dollarsPerMillion = z.number().nonnegative();
@@ -45,6 +47,7 @@ const file = z.strictObject({
   models: z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$/), configuredModel).default(() => ({})),
   researchers: z.record(z.string(), z.string().min(1)).default(() => ({})),
   allow_unknown_price: z.boolean().default(false),
+  web_search: z.strictObject({ command: z.string().min(1) }).optional(),
 });
 
 /**
@@ -57,7 +60,7 @@ export async function loadModelConfiguration(folder: string): Promise<ModelConfi
     if (error.code === "ENOENT") return null;
     throw error;
   });
-  if (text === null) return { models: {}, researchers: {}, allowUnknownPrice: false };
+  if (text === null) return { models: {}, researchers: {}, allowUnknownPrice: false, webSearch: null };
   const source = readYaml(path, text);
   const [problem] = source.problems;
   if (problem !== undefined)
@@ -67,7 +70,7 @@ export async function loadModelConfiguration(folder: string): Promise<ModelConfi
     const [issue] = parsed.error.issues;
     const { line } = source.placeOfValue(issue?.path ?? []);
     throw new RefusedError({
-      expected: "models, researchers and allow_unknown_price as the guide `use your own model` has them",
+      expected: "models, researchers, allow_unknown_price and web_search as the guide `use your own model` has them",
       found: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "another shape"}`,
       where: `${path}:${line}`,
     });
@@ -78,7 +81,12 @@ export async function loadModelConfiguration(folder: string): Promise<ModelConfi
 function configurationOf(given: z.infer<typeof file>, path: string): ModelConfiguration {
   const models = Object.fromEntries(Object.entries(given.models).map(([name, model]) => [name, configured(name, model, path)]));
   for (const name of Object.keys(models)) refuseBadFallbacks(name, models, path);
-  return { models, researchers: given.researchers, allowUnknownPrice: given.allow_unknown_price };
+  return {
+    models,
+    researchers: given.researchers,
+    allowUnknownPrice: given.allow_unknown_price,
+    webSearch: given.web_search?.command ?? null,
+  };
 }
 
 /** Fallbacks are models of this file, and come to an end. */

@@ -24,6 +24,7 @@ import type { Project } from "./project.js";
 import { makeResearcherFolder } from "./researcher-folder.js";
 import { researchersOf, sessionModelsOf } from "./researchers.js";
 import { secretsOf } from "./secrets.js";
+import { webSearchOf } from "./web-search.js";
 
 /** A run that this process owns and drives. */
 export interface OwnedRun {
@@ -54,8 +55,8 @@ export async function ownRun(
     if (isOver(run.state)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
     refuseOver(run.state, name);
     if (!options.frozen) await refuseChanged(folder, run.state, name);
-    const { models } = await loadModelConfiguration(project.folder);
-    return await drive(folder, host, run, executor, { progress: options.progress, models });
+    const { models, webSearch } = await loadModelConfiguration(project.folder);
+    return await drive(folder, host, run, executor, { progress: options.progress, models, webSearch });
   } catch (error) {
     await executor.close();
     ledger.close();
@@ -107,7 +108,7 @@ async function drive(
   host: Host,
   run: Run,
   executor: Executor,
-  { progress, models }: { readonly progress: Progress; readonly models: ModelConfiguration["models"] },
+  { progress, models, webSearch }: { readonly progress: Progress } & Pick<ModelConfiguration, "models" | "webSearch">,
 ): Promise<OwnedRun> {
   const configuration = configurationOf(run.state);
   if (configuration.sandbox === "bubblewrap") assertUsable(await probeSandbox());
@@ -128,6 +129,7 @@ async function drive(
   const runner = new Runner(run, {
     host: { prepared, executor, slots, sandbox: configuration.sandbox, giveToSandbox, hostEnvironment: host.variables, scratch },
     redact: secrets.redact,
+    webSearch: webSearchOf(webSearch),
     researchers: researchersOf(parts),
     sessionModels: sessionModelsOf(parts),
   });

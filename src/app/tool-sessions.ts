@@ -24,7 +24,7 @@ export function openToolSession({ runner }: OwnedRun, role: SessionRole): ToolSe
   let desk: SessionDesk | null = null;
   let isClosed = false;
   return {
-    tools: toolDescriptions(role),
+    tools: toolDescriptions(role, host.services),
     call(name, input, signal) {
       if (isClosed) return Promise.resolve({ text: "this session is closed: connect again", isError: true });
       // The working copy starts from the baseline while nothing else is known.

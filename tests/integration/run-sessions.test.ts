@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { inspectRun } from "../../src/app/inspect.js";
 import { Project } from "../../src/app/project.js";
@@ -90,6 +92,38 @@ describe("a language model in a long session", () => {
       expect(await replayRecorded(project, "run", null, secretsOf({}))).toMatchObject({ difference: null, taken: 0 });
     },
   );
+
+  it("runs a preflight without spending a trial, and searches the web only where the operator has configured it", async () => {
+    const pack = numberPack({ seed: 1, words: [], rule: "any" });
+    const preflight = "stages:\n  - { name: preflight, run: sh -n main.sh }";
+    lab.write({ ...pack, "environment.yaml": (pack["environment.yaml"] ?? "").replace("stages:", preflight) });
+    const broken = { name: "run_preflight", input: { files: [{ path: "main.sh", content: "if\n" }] } };
+    const search = { name: "web_search", input: { query: "how to print a number" } };
+    const talk = [
+      calls(broken),
+      calls({ name: "run_preflight", input: { files: submit(300).input.files } }),
+      calls(search),
+      calls(submit(300)),
+      calls(wait("t1")),
+    ];
+    server = await startModelServer((_request, index) => talk[index % talk.length] ?? answer("DONE"));
+    expect((await started("openai-compatible", "--name", "without", "--max-trials", "1").ended).code).toBe(0);
+    const without = server.requests.map(({ text }) => text);
+    expect(without[1]).toMatch(/preflight exited with code/);
+    expect(without[2]).toMatch(/\\"passed\\": true/);
+    expect(without[3]).toContain("there is no tool");
+    const { state } = inspectRun(new Project(lab.project), "without");
+    expect(state.budget.spent.trials).toBe(1);
+    expect(
+      of(recorded("without"), "session.turn_ended").filter(({ data }) => data.usage.computeMs > 0 && data.model === null),
+    ).toHaveLength(2);
+
+    writeFileSync(join(lab.project, "trialist.config.yaml"), JSON.stringify({ web_search: { command: "tr a-z A-Z" } }));
+    while (server.requests.length % talk.length !== 0) await fetch(`${server.url}/v1/chat/completions`, { method: "POST", body: "{}" });
+    const from = server.requests.length;
+    expect((await started("openai-compatible", "--name", "with", "--max-trials", "1").ended).code).toBe(0);
+    expect(server.requests[from + 3]?.text).toContain("HOW TO PRINT A NUMBER");
+  });
 
   it("is interrupted when its process dies, billed, and opened anew from where it stood", async () => {
     lab.write(numberPack({ seed: 1, words: [], rule: "any", gate: lab.gate }));

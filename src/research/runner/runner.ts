@@ -3,13 +3,16 @@ import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/du
 import { trialOf } from "../../core/harness/state.js";
 import { leaving, type Researcher } from "../../core/ports/researcher.js";
 import type { SessionModel } from "../../core/ports/session-model.js";
+import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import type { TimelessCommand } from "../../core/protocol/commands.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
+import { type PreflightResult, runPreflight } from "../engine/preflight.js";
 import { trialRecords } from "../engine/trial-records.js";
 import { manifestAt } from "../roles/role.js";
 import type { DeskHost } from "../sessions/desk.js";
 import { driveSession } from "../sessions/session-loop.js";
+import type { ToolServices } from "../tools/tool.js";
 import { performRoleCall, type RoleCallHost } from "./role-call.js";
 import type { Run } from "./run.js";
 
@@ -18,6 +21,8 @@ export interface RunnerOptions {
   readonly researchers: ReadonlyMap<string, Researcher>;
   /** Who drives long sessions, by the researcher's name. */
   readonly sessionModels: ReadonlyMap<string, SessionModel>;
+  /** Of long sessions; null: nobody configured one. */
+  readonly webSearch: ToolServices["webSearch"];
   /** Takes secrets out of everything that a researcher is shown. */
   readonly redact: (text: string) => string;
 }
@@ -166,10 +171,19 @@ export class Runner {
         this.wake();
         return events;
       },
+      services: { webSearch: this.options.webSearch, preflight: (session, manifest, signal) => this.preflight(session, manifest, signal) },
       now: () => run.now(),
       onEvent: (listener) => run.onEvent(listener),
       redact: this.options.redact,
     };
+  }
+
+  private preflights = 0;
+
+  private preflight(session: string, manifest: CandidateManifest, signal: AbortSignal): Promise<PreflightResult> {
+    this.preflights += 1;
+    const id = `${session}.${this.run.state.epoch}.${this.preflights}`;
+    return runPreflight({ ...this.options.host, blob: (digest) => this.run.ledger.blob(digest) }, id, manifest, signal);
   }
 
   private get callHost(): RoleCallHost {

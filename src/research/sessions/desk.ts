@@ -7,7 +7,7 @@ import { RefusedError } from "../../core/protocol/errors.js";
 import type { RunEvent } from "../../core/protocol/events.js";
 import type { Blobs } from "../roles/role.js";
 import { toolsOf } from "../tools/registry.js";
-import { type ToolContext, ToolProblem } from "../tools/tool.js";
+import { type ToolContext, ToolProblem, type ToolServices } from "../tools/tool.js";
 import { Workbench } from "./workbench.js";
 
 /** The run that sessions act on. */
@@ -16,6 +16,7 @@ export interface DeskHost {
   readonly blobs: Blobs;
   /** Decides and records, durable on return. @throws RefusedError */
   readonly dispatch: (command: TimelessCommand) => readonly RunEvent[];
+  readonly services: ToolServices;
   readonly now: () => number;
   readonly onEvent: (listener: () => void) => () => void;
   /** Takes secrets out of everything that a session is told. */
@@ -54,7 +55,7 @@ export class SessionDesk {
   }
 
   private async perform(name: string, given: unknown, signal: AbortSignal): Promise<ToolResult> {
-    const known = toolsOf(this.role);
+    const known = toolsOf(this.role, this.host.services);
     const tool = known.find((each) => each.name === name);
     if (tool === undefined)
       return problem(`there is no tool ${JSON.stringify(name.slice(0, 80))} here; there are ${known.map((each) => each.name).join(", ")}`);
@@ -77,6 +78,7 @@ export class SessionDesk {
       state: host.state,
       blobs: host.blobs,
       workbench,
+      services: host.services,
       dispatch: host.dispatch,
       foresee: (command) => decide(host.state, { ...command, at: host.now() } as Command).events,
       ended: (trial, signal) => this.ended(trial, signal),

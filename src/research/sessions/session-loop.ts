@@ -2,7 +2,7 @@ import { drawsOf } from "../../core/harness/draw.js";
 import { isRunning } from "../../core/harness/due.js";
 import { configurationOf, type OpenSession } from "../../core/harness/state.js";
 import { ResearcherFailedError } from "../../core/ports/researcher.js";
-import type { SessionModel, SessionTurn } from "../../core/ports/session-model.js";
+import type { SessionModel, SessionTurn, ToolDescription } from "../../core/ports/session-model.js";
 import { suspendsRun } from "../../core/protocol/call-failure.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import { toolDescriptions } from "../tools/descriptions.js";
@@ -34,7 +34,7 @@ export async function driveSession(host: DeskHost, model: SessionModel, session:
 class SessionLoop {
   private readonly desk: SessionDesk;
   private readonly conversation: Conversation;
-  private readonly tools = toolDescriptions("researcher");
+  private readonly tools: readonly ToolDescription[];
   private idle = 0;
 
   constructor(
@@ -42,6 +42,7 @@ class SessionLoop {
     private readonly model: SessionModel,
     private readonly session: OpenSession,
   ) {
+    this.tools = toolDescriptions("researcher", host.services);
     this.desk = new SessionDesk(host, { id: session.id }, "researcher", session.base);
     this.conversation = new Conversation(host.state, session.base);
   }

@@ -8,10 +8,12 @@ import { readFrontier } from "./read-frontier.js";
 import { readKnowledge } from "./read-knowledge.js";
 import { readTrial } from "./read-trial.js";
 import { rebase } from "./rebase.js";
+import { runPreflight } from "./run-preflight.js";
 import { searchFiles } from "./search-files.js";
 import { submitTrial } from "./submit-trial.js";
-import type { Tool } from "./tool.js";
+import type { Tool, ToolServices } from "./tool.js";
 import { waitForTrial } from "./wait-for-trial.js";
+import { webSearch } from "./web-search.js";
 
 /** Every tool of a session: one file and a line here. */
 export const tools = [
@@ -25,10 +27,12 @@ export const tools = [
   rebase,
   editFiles,
   checkCandidate,
+  runPreflight,
+  webSearch,
   submitTrial,
   waitForTrial,
 ] as unknown as readonly Tool[];
 
-export function toolsOf(role: SessionRole): readonly Tool[] {
-  return tools.filter((tool) => tool.roles.includes(role));
+export function toolsOf(role: SessionRole, services: ToolServices): readonly Tool[] {
+  return tools.filter((tool) => tool.roles.includes(role) && (tool.isAvailable?.(services) ?? true));
 }

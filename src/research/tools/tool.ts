@@ -1,8 +1,10 @@
 import type { z } from "zod";
 import type { SessionRole } from "../../core/harness/session-views.js";
 import type { RunState } from "../../core/harness/state.js";
+import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import type { TimelessCommand } from "../../core/protocol/commands.js";
 import type { RunEvent } from "../../core/protocol/events.js";
+import type { PreflightResult } from "../engine/preflight.js";
 import type { Blobs } from "../roles/role.js";
 import type { Workbench } from "../sessions/workbench.js";
 
@@ -14,12 +16,21 @@ export interface ToolContext {
   readonly state: RunState;
   readonly blobs: Blobs;
   readonly workbench: Workbench;
+  readonly services: ToolServices;
   /** Decides and records. @throws RefusedError when the state does not allow it */
   readonly dispatch: (command: TimelessCommand) => readonly RunEvent[];
   /** What a command would give, without recording anything. */
   readonly foresee: (command: TimelessCommand) => readonly RunEvent[];
   /** Resolves when the trial has ended, or when the run does not go on. Rejects when nobody waits any more. */
   readonly ended: (trial: string, signal: AbortSignal) => Promise<void>;
+}
+
+/** What tools need of the machine. */
+export interface ToolServices {
+  /** Runs the environment's preflight on a candidate for a session. */
+  readonly preflight: (session: string, manifest: CandidateManifest, signal: AbortSignal) => Promise<PreflightResult>;
+  /** Null: nobody configured one. @throws ToolProblem when it fails */
+  readonly webSearch: ((query: string, signal: AbortSignal) => Promise<string>) | null;
 }
 
 /** One thing that a session can do. A new one is a file and a line in the registry; MCP and our own loop share them. */
@@ -29,6 +40,8 @@ export interface Tool<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly description: string;
   readonly roles: readonly SessionRole[];
   readonly input: z.ZodObject<Shape>;
+  /** Default: always. */
+  readonly isAvailable?: (services: ToolServices) => boolean;
   /** What the caller is told; JSON. A `ToolProblem` is told too, marked as an error. */
   run(context: ToolContext, input: z.infer<z.ZodObject<Shape>>, signal: AbortSignal): Promise<unknown> | unknown;
 }
