@@ -44,6 +44,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
   const models = await loadModelConfiguration(project.folder);
   const chosen = chooseResearchers(request, models, frozen.environment);
+  refuseUnaffordable(request, chosen);
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
   const configuration = await resolveConfiguration(name, frozen, request, chosen);
@@ -61,6 +62,25 @@ export async function createRun(project: Project, host: Host, request: RunReques
     ledger.close();
   }
   return name;
+}
+
+/** A cap that does not cover one question would calibrate the baseline and end: it is refused before anything is spent. */
+function refuseUnaffordable({ budget, organization }: RunRequest, { callReservations }: ChosenResearchers): void {
+  const roles = organizationNamed(organization.name).roles.filter((role) => callReservations[role] !== undefined);
+  const least = (of: "costUsd" | "tokens"): number => Math.min(...roles.map((role) => callReservations[role]?.[of] ?? 0));
+  for (const [of, option] of [
+    ["costUsd", "--max-cost"],
+    ["tokens", "--max-tokens"],
+  ] as const) {
+    const cap = budget[of];
+    if (cap === null || roles.length === 0 || least(of) <= cap) continue;
+    throw new RefusedError({
+      expected: `a cap that covers one question: ${Number(least(of).toPrecision(4))}, the most that it can use`,
+      found: String(cap),
+      where: option,
+      todo: "`trialist estimate` with the same options says more; a smaller max_output_tokens in trialist.config.yaml makes a question cheaper.",
+    });
+  }
 }
 
 function refuseTaken(project: Project, name: string): void {

@@ -175,7 +175,11 @@ describe("a run whose researcher is a language model", () => {
     expect(state.searchTrialsEnded).toBeGreaterThan(2);
   });
 
-  it("lets no secret into anything that is written or printed, whatever the server says back", async () => {
+  it.each([
+    ["the environment", { key_variable: "MODEL_KEY" }],
+    // Split, so that the configuration itself does not hold it.
+    ["a keychain's command", { key_command: `printf %s%s ${secretKey.slice(0, 9)} ${secretKey.slice(9)}` }],
+  ])("lets no secret from %s into anything that is written or printed, whatever the server says back", async (_where, key) => {
     lab.write(numberPack({ seed, words: [], rule: "any" }));
     await serve((_request, index) =>
       index === 1
@@ -186,7 +190,7 @@ describe("a run whose researcher is a language model", () => {
       provider: "openai-compatible",
       model: "m",
       base_url: `${server.url}/v1`,
-      key_variable: "MODEL_KEY",
+      ...key,
       price: { input: 1, output: 2 },
     };
     writeFileSync(join(lab.project, "trialist.config.yaml"), JSON.stringify({ models: { local: model }, researchers: { "*": "local" } }));

@@ -17,7 +17,7 @@ export function describeRunOptions(program: Command): void {
     .option("--max-time <duration>", "cap of active time, such as 30min or 8h", durationOption("--max-time"))
     .option("--max-compute <duration>", "cap of CPU time of all stages, such as 2h", durationOption("--max-compute"))
     .option("--max-cost <dollars>", "cap of what language models cost, in US dollars", positiveNumber("--max-cost"))
-    .option("--max-tokens <n>", "cap of language models' tokens, in and out", wholeNumber("--max-tokens"))
+    .option("--max-tokens <n>", "cap of language models' tokens, in and out", positiveNumber("--max-tokens"))
     .option("--rule <rule>", "promotion: any, threshold or confirmed (default: the environment's)")
     .option("--confirmations <n>", "fresh-seed pairs per confirmation", wholeNumber("--confirmations"))
     .option("--seed <n>", "seed of researchers and of the policy's draws", wholeNumber("--seed"), 1)
