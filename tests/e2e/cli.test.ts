@@ -129,7 +129,9 @@ describe("a request that is wrong", () => {
     const elsewhere = { folder: scratch };
     expect((await document<{ run: string }>(lab, ["status", "over", "-C", lab.project], elsewhere)).run).toBe("over");
     expect((await document<{ name: string }>(lab, ["check", "-C", lab.pack], elsewhere)).name).toBe("number");
-    expect((await trialist(lab, ["run", "../pack", "-C", lab.project], elsewhere)).stderr).toMatch(/a researcher: PROVIDER:MODEL, command:LINE/);
+    expect((await trialist(lab, ["run", "../pack", "-C", lab.project], elsewhere)).stderr).toMatch(
+      /a researcher: PROVIDER:MODEL, command:LINE/,
+    );
     await said(lab, ["apply", "over", "--to", "../pack/baseline", "-C", lab.project], elsewhere);
     expect(readFileSync(join(lab.pack, "baseline/main.sh"), "utf8")).toBe(scoring(300)["main.sh"]);
     expect(readdirSync(scratch)).toEqual([]);

@@ -200,7 +200,11 @@ describe("a run whose researcher is a language model", () => {
     expect(server.requests.length).toBeGreaterThan(1);
     expect(told).not.toContain(secretKey);
     expect(holding(lab.folder, secretKey)).toEqual([]);
-    expect((await trialist("show", "run", "t1")).stdout).toContain("[");
+    const { stdout: call } = await trialist("show", "run", "c1");
+    expect(call).toMatch(/openai-compatible m .*120 tokens in/);
+    expect(call).toMatch(/POST http[\s\S]*You improve a program by experiments/);
+    expect(call).not.toContain(secretKey);
+    expect((await trialist("show", "run", "c99")).code).toBe(2);
   });
 });
 
