@@ -1,8 +1,9 @@
 import { createRun } from "../../../app/create-run.js";
+import { detachRun } from "../../../app/detach.js";
 import { openHost } from "../../../app/environments.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
-import type { CliCommand, CommandInput } from "../command.js";
+import { type CliCommand, type CommandInput, exitCodes } from "../command.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
 import { describeOrganizationOptions, organizationRequest } from "../organization-options.js";
@@ -26,6 +27,7 @@ export const command: CliCommand = {
     program
       .argument("<environment>", "folder with an environment.yaml")
       .option("--organization <name>", "the policy that says what happens next", "tree")
+      .option("--detach", "let the run go on in a process of its own, which outlives this terminal", false)
       .addHelpText("after", example);
     describeRunOptions(program);
     describeResearcherOptions(program);
@@ -42,6 +44,14 @@ export const command: CliCommand = {
       );
     const name = await createRun(project, host, request);
     terminal.note(`run ${name}`);
+    if (input.options["detach"] === true) {
+      const { pid, log } = await detachRun(project, name, process.argv[1] ?? "");
+      terminal.say(
+        `${name} goes on in process ${pid}: \`trialist attach ${name}\` looks on, \`trialist pause ${name} --reason …\` stops it.`,
+      );
+      terminal.data({ run: name, pid, log });
+      return exitCodes.ok;
+    }
     const owned = await ownRun(project, host, name, { frozen: true, progress: (line) => terminal.note(line) });
     const code = await driveRun(owned, name, terminal);
     finalAnswer(project, name, terminal);

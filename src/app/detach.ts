@@ -1,0 +1,55 @@
+import { spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isOwned } from "../adapters/ledger/owner.js";
+import { RefusedError } from "../core/protocol/errors.js";
+import { inspectRun } from "./inspect.js";
+import type { Project } from "./project.js";
+
+/** Where a run that nobody looks at writes what it would have said. */
+export function logFile(project: Project, run: string): string {
+  return join(project.existingRun(run), "log.txt");
+}
+
+/** How long a detached process may take until it owns its run, in ms: preparing data and runtimes comes after. */
+const patienceMs = 30_000;
+
+/**
+ * Goes on with a run in a process of its own, in a session of its own: it outlives this process and its terminal.
+ * `entry`: the program that this process runs, which is started again.
+ * @throws RefusedError with what it said, when it ends before it owns the run
+ */
+export async function detachRun(project: Project, run: string, entry: string): Promise<{ readonly pid: number; readonly log: string }> {
+  const log = logFile(project, run);
+  const out = openSync(log, "a", 0o600);
+  const words = [entry, "resume", run, "--frozen", "--reason", "detached from its terminal", "-C", project.folder];
+  const child = spawn(process.execPath, words, { detached: true, stdio: ["ignore", out, out], cwd: project.folder });
+  closeSync(out);
+  let ended: number | null = null;
+  child.once("exit", (code) => {
+    ended = code ?? 1;
+  });
+  const folder = project.existingRun(run);
+  for (const deadline = Date.now() + patienceMs; Date.now() < deadline && ended === null && !isOwned(folder); ) await sleep(50);
+  if (ended !== null && !isOver(project, run))
+    throw new RefusedError({
+      expected: "a process that goes on with the run",
+      found: lastLines(log),
+      where: log,
+      todo: `\`trialist resume ${run}\` shows more.`,
+    });
+  child.unref();
+  return { pid: child.pid ?? 0, log };
+}
+
+/** A run may be so short that its process has ended well already. */
+function isOver(project: Project, run: string): boolean {
+  const { state, close } = inspectRun(project, run);
+  close();
+  return state.phase === "finished" || state.phase === "cancelled" || state.phase === "suspended";
+}
+
+function lastLines(file: string): string {
+  return readFileSync(file, "utf8").trim().split("\n").slice(-5).join("\n");
+}
