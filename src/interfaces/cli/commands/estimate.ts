@@ -30,6 +30,8 @@ export const command: CliCommand = {
 };
 
 function linesOf({ roles, rounds, trials, total, caps, assumed }: Estimate): string[] {
+  if (roles.length === 0)
+    return ["This organization asks no role: each turn of a session reserves its own most. --max-cost and --max-tokens bound them all."];
   const models = roles.filter(({ isModel }) => isModel);
   if (models.length === 0) return ["No language model is asked: a run with these options costs CPU time alone."];
   const lines = models.map(

@@ -13,7 +13,8 @@ that is not on record; nothing is executed and nobody is asked.
 
 Example:
   trialist replay night
-  trialist import night.jsonl && trialist replay night --keep night-again
+  trialist import night.jsonl --name night && trialist replay night --keep night-again
+  trialist replay night --rule any
   trialist replay night --debug-probability 0.9`;
 
 /** Decides a recorded run again. */
@@ -25,6 +26,8 @@ export const command: CliCommand = {
       )
       .argument("<run>", "name of the run")
       .option("--keep <name>", "write the replay as a run of this name (default: it is checked and forgotten)")
+      .option("--organization <name>", "decide under this policy instead")
+      .option("--rule <rule>", "decide under this promotion rule instead: any, threshold or confirmed")
       .addHelpText("after", example);
     describeOrganizationOptions(program);
   },
