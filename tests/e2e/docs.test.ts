@@ -4,11 +4,13 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract } from "../../src/adapters/environments/contract.js";
+import { callFailure, suspendsRun } from "../../src/core/protocol/call-failure.js";
 import { eventSchemas } from "../../src/core/protocol/events.js";
 import { trialStatuses } from "../../src/core/protocol/status.js";
 import { exitCodes } from "../../src/interfaces/cli/command.js";
 import { commands } from "../../src/interfaces/cli/registry.js";
 import { runSummary } from "../../src/research/report/summary-schema.js";
+import { tools } from "../../src/research/tools/registry.js";
 import { builtSources } from "../support/built-sources.js";
 
 const root = join(import.meta.dirname, "../..");
@@ -173,7 +175,7 @@ describe("the documents", () => {
     expect(missing).toEqual([]);
   });
 
-  test("list every event, status, key of the contract and member of the status document", () => {
+  test("list every event, status, tool, failure that suspends, key of the contract and member of the status document", () => {
     const unlisted = (page: string, names: readonly string[]): string[] => {
       const listed = inlineCode(page).flatMap((code) => [code, code.split(".")[0] ?? ""]);
       return names.filter((name) => !listed.includes(name));
@@ -182,6 +184,9 @@ describe("the documents", () => {
     expect(unlisted("docs/guides/read-a-report.md", trialStatuses)).toEqual([]);
     expect(unlisted("docs/guides/write-an-environment.md", Object.keys(contract.shape))).toEqual([]);
     expect(unlisted("docs/guides/json-output.md", Object.keys(runSummary.shape))).toEqual([]);
+    const toolNames = tools.map(({ name }) => name);
+    expect(unlisted("docs/guides/drive-it-from-your-coding-agent.md", toolNames)).toEqual([]);
+    expect(unlisted("docs/guides/use-your-own-model.md", callFailure.options.filter(suspendsRun))).toEqual([]);
   });
 
   test("show the example's researcher as it is", () => {
