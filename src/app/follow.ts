@@ -34,8 +34,12 @@ export async function followRun(
   signal: AbortSignal,
 ): Promise<{ readonly end: FollowEnd; readonly state: RunState }> {
   const { ledger, state, folder, close } = inspectRun(project, name);
-  const stop = ledger.subscribe((events) => {
-    for (const event of events.map(parseEvent)) hear.onEvent(event, evolve(state, event));
+  // Read from where the state stands: what came between the fold and the subscription is not announced.
+  const stop = ledger.subscribe(() => {
+    for (const event of ledger.read(state.version)) {
+      const parsed = parseEvent(event);
+      hear.onEvent(parsed, evolve(state, parsed));
+    }
   });
   try {
     hear.onStart(state);
