@@ -14,8 +14,10 @@ import { type RunConfiguration, runConfiguration } from "../core/protocol/run.js
 import { Run } from "../research/runner/run.js";
 import { freezeFolder, type Host } from "./environments.js";
 import { loadModelConfiguration } from "./model-configuration.js";
+import { missingKeys } from "./model-researchers.js";
 import type { Project } from "./project.js";
 import { type ChosenResearchers, chooseResearchers, commandWallMs, type ResearcherChoice } from "./researchers.js";
+import { secretsOf } from "./secrets.js";
 import { ownVersion } from "./version.js";
 
 export interface RunRequest extends ResearcherChoice {
@@ -45,6 +47,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   const models = await loadModelConfiguration(project.folder);
   const chosen = chooseResearchers(request, models, frozen.environment);
   refuseUnaffordable(request, chosen);
+  refuseMissingKeys(missingKeys(chosen.researcherSettings, models.models, secretsOf(host.variables)));
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
   const configuration = await resolveConfiguration(name, frozen, request, chosen);
@@ -62,6 +65,15 @@ export async function createRun(project: Project, host: Host, request: RunReques
     ledger.close();
   }
   return name;
+}
+
+function refuseMissingKeys(variables: readonly string[]): void {
+  if (variables.length === 0) return;
+  throw new RefusedError({
+    expected: "the keys of the models that this run asks",
+    found: `no ${variables.join(", no ")} in the environment`,
+    todo: "Set it, or name a key_command in trialist.config.yaml.",
+  });
 }
 
 /** A cap that does not cover one question would calibrate the baseline and end: it is refused before anything is spent. */

@@ -25,3 +25,10 @@ export function inspectRun(project: Project, name: string): InspectedRun {
   const owner = isOwned(folder) ? { pid: readOwnerInfo(folder)?.pid ?? null } : null;
   return { name, folder, state, ledger, owner, close: () => ledger.close() };
 }
+
+/** Whether a run's trials come from outside alone: nothing happens in it unless somebody serves it. */
+export function comesFromOutside({ configuration, phase }: RunState): boolean {
+  return (
+    configuration?.organization.name === "sessions" && configuration.organization.configuration["sessions"] === 0 && phase !== "finishing"
+  );
+}

@@ -69,14 +69,30 @@ export function modelResearcherNamed(name: string, parts: ModelParts): Researche
   return fallback === null ? own : withFallback(own, modelResearcherNamed(fallback, parts));
 }
 
+/** Variables that hold keys which models of a run need and which nobody set. */
+export function missingKeys(
+  settings: RunConfiguration["researcherSettings"],
+  models: ModelConfiguration["models"],
+  secrets: Secrets,
+): string[] {
+  const missing = Object.keys(settings).flatMap((name) => {
+    const variable = keyVariableOf(frozenOf(name, settings));
+    const isFound = variable === null || (secrets.variable(variable) ?? "").trim() !== "";
+    return isFound || models[name.slice(modelPrefix.length)]?.keyCommand != null ? [] : [variable];
+  });
+  return [...new Set(missing)].filter((variable) => variable !== null);
+}
+
 /** The model of a run's configuration as one that works in long sessions. */
 export function sessionModelNamed(name: string, parts: ModelParts): SessionModel {
   return sessionModel(optionsOf(name, parts));
 }
 
 function optionsOf(name: string, { settings, models, secrets, offline }: ModelParts): ModelResearcherOptions {
-  const { fallback: _fallback, ...frozen } = frozenOf(name, settings);
-  const command = models[name.slice(modelPrefix.length)]?.keyCommand ?? null;
+  const configured = models[name.slice(modelPrefix.length)];
+  const { fallback: _fallback, ...kept } = frozenOf(name, settings);
+  const frozen = { ...kept, ...connectionOf(kept, configured?.settings) };
+  const command = configured?.keyCommand ?? null;
   return {
     name,
     settings: frozen,
@@ -85,6 +101,13 @@ function optionsOf(name: string, { settings, models, secrets, offline }: ModelPa
     key: () => (offline === null ? keyOf(frozen, command, secrets) : Promise.resolve("replayed")),
     ...(offline === null ? {} : { fetch: offline, sleep: () => Promise.resolve() }),
   };
+}
+
+/** How a model is reached changes nothing of what it is asked: a mended address or limit counts for a run that was started before. */
+function connectionOf(frozen: ModelSettings, now: ModelSettings | undefined): Partial<ModelSettings> {
+  if (now === undefined || now.provider !== frozen.provider || now.model !== frozen.model) return {};
+  const { baseUrl, timeoutMs, retries, keyVariable } = now;
+  return { baseUrl, timeoutMs, retries, keyVariable };
 }
 
 async function keyOf(settings: ModelSettings, command: string | null, secrets: Secrets): Promise<string | null> {

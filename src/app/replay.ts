@@ -44,7 +44,8 @@ export type { Redecided };
 
 /** What of a recorded run's policy is changed; what is undefined stays as it was. */
 export interface PolicyChange {
-  readonly organization?: { readonly name: string; readonly configuration: Readonly<Record<string, unknown>> };
+  /** `name` null: the recorded one; its configuration is kept where `configuration` says nothing. */
+  readonly organization?: { readonly name: string | null; readonly configuration: Readonly<Record<string, unknown>> };
   readonly promotion?: Partial<Promotion>;
 }
 
@@ -54,7 +55,7 @@ export function redecideRecorded(project: Project, name: string, change: PolicyC
   try {
     return redecide(source, (recorded) => ({
       ...recorded,
-      organization: change.organization === undefined ? recorded.organization : completed(change.organization),
+      organization: changedOrganization(recorded.organization, change.organization),
       promotion: { ...recorded.promotion, ...change.promotion },
     }));
   } finally {
@@ -62,7 +63,13 @@ export function redecideRecorded(project: Project, name: string, change: PolicyC
   }
 }
 
-function completed({ name, configuration }: NonNullable<PolicyChange["organization"]>): RunConfiguration["organization"] {
+function changedOrganization(
+  recorded: RunConfiguration["organization"],
+  change: PolicyChange["organization"],
+): RunConfiguration["organization"] {
+  if (change === undefined) return recorded;
+  const name = change.name ?? recorded.name;
+  const configuration = name === recorded.name ? { ...recorded.configuration, ...change.configuration } : change.configuration;
   return { name, configuration: organizationNamed(name).configure(configuration) as Record<string, unknown> };
 }
 

@@ -1,4 +1,5 @@
 import { commandResearcher } from "../adapters/researchers/command.js";
+import { providers } from "../adapters/researchers/model/providers.js";
 import type { ModelSettings } from "../adapters/researchers/model/settings.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
@@ -101,9 +102,18 @@ export function chooseResearchers(choice: ResearcherChoice, models: ModelConfigu
   const everyone = choice.researcher ?? models.researchers["*"] ?? "reference";
   choose("*", { name: everyone, model: choice.model ?? null, baseUrl: choice.baseUrl ?? null });
   for (const [role, name] of Object.entries({ ...models.researchers, ...choice.researchersByRole })) {
-    if (role !== "*") choose(roleNamed(role).name, { name, model: null, baseUrl: null });
+    if (role !== "*") choose(knownRole(role), { name, model: null, baseUrl: null });
   }
   return { researchers, researcherSettings: settings, callReservations: reservations(researchers, settings, environment) };
+}
+
+function knownRole(role: string): string {
+  if (roleNames.includes(role)) return role;
+  throw new RefusedError({
+    expected: `one of the roles ${roleNames.join(", ")}`,
+    found: JSON.stringify(role),
+    where: "--role, or researchers in trialist.config.yaml",
+  });
 }
 
 function freezeWithFallbacks(
@@ -141,7 +151,7 @@ function assertCommand(name: string, playbook: Readonly<Record<string, string>>,
   if (Object.hasOwn(playbook, name)) return;
   const known = [...Object.keys(playbook), ...Object.keys(models)];
   throw new RefusedError({
-    expected: `a researcher: ${[...known, "PROVIDER:MODEL", "command:LINE"].join(", ")}`,
+    expected: `a researcher: ${[...known, ...providers.map(({ name: provider }) => `${provider}:MODEL`), "command:LINE"].join(", ")}`,
     found: JSON.stringify(name),
     todo:
       known.length === 0

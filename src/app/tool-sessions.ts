@@ -11,6 +11,7 @@ export type { ToolDescription, ToolResult };
 
 /** A session that somebody outside drives, such as a coding agent over MCP. */
 export interface ToolSession {
+  readonly role: SessionRole;
   readonly tools: readonly ToolDescription[];
   call(name: string, input: unknown, signal: AbortSignal): Promise<ToolResult>;
   /** The client is gone; what it handed in goes on. */
@@ -24,6 +25,7 @@ export function openToolSession({ runner }: OwnedRun, role: SessionRole): ToolSe
   let desk: SessionDesk | null = null;
   let isClosed = false;
   return {
+    role,
     tools: toolDescriptions(role, host.services),
     call(name, input, signal) {
       if (isClosed) return Promise.resolve({ text: "this session is closed: connect again", isError: true });

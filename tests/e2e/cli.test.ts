@@ -83,7 +83,7 @@ describe("a request that is wrong", () => {
     ["a rule that is none", starts(lab, "new", "--rule", "best"), /--rule expects any, threshold or confirmed, best/],
     ["a sandbox that is none", starts(lab, "new", "--sandbox", "docker"), /--sandbox expects bubblewrap or none, docker/],
     ["an organization that is none", starts(lab, "new", "--organization", "swarm"), /an organization: tree, sessions; found "swarm"/],
-    ["a researcher that is none", ["run", lab.pack], /a researcher: PROVIDER:MODEL, command:LINE; found "reference"/],
+    ["a researcher that is none", ["run", lab.pack], /a researcher: anthropic:MODEL.*command:LINE; found "reference"/],
     ["an environment that is none", trial("check nowhere"), /nowhere\/environment\.yaml: there is no environment here[\s\S]*trialist init/],
     ["a trial that is none", trial("show over t9"), /a trial of this run; found "t9"\. It has t0 to t1/],
     ["a trial named like a part of the language", trial("show over constructor"), /a trial of this run; found "constructor"/],
@@ -130,7 +130,7 @@ describe("a request that is wrong", () => {
     expect((await document<{ run: string }>(lab, ["status", "over", "-C", lab.project], elsewhere)).run).toBe("over");
     expect((await document<{ name: string }>(lab, ["check", "-C", lab.pack], elsewhere)).name).toBe("number");
     expect((await trialist(lab, ["run", "../pack", "-C", lab.project], elsewhere)).stderr).toMatch(
-      /a researcher: PROVIDER:MODEL, command:LINE/,
+      /a researcher: anthropic:MODEL.*command:LINE/,
     );
     await said(lab, ["apply", "over", "--to", "../pack/baseline", "-C", lab.project], elsewhere);
     expect(readFileSync(join(lab.pack, "baseline/main.sh"), "utf8")).toBe(scoring(300)["main.sh"]);

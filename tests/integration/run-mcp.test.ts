@@ -108,7 +108,10 @@ describe("a coding agent over MCP", () => {
     expect((await call(client, "check_candidate", { files: [{ path: "evaluate.sh", content: "exit 0" }] })).value).toMatchObject({
       admissible: false,
     });
-    const refused = await call(client, "submit_trial", { hypothesis: "the evaluator is in the way" });
+    const refused = await call(client, "submit_trial", {
+      hypothesis: "the evaluator is in the way",
+      files: [{ path: "evaluate.sh", content: "exit 0" }],
+    });
     expect(refused).toMatchObject({ isError: true, text: expect.stringMatching(/evaluate\.sh.*main\.sh may be changed/) });
     await call(client, "rebase", { trial: "t0" });
 

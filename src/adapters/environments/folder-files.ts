@@ -20,6 +20,9 @@ const toolFolders: ReadonlySet<string> = new Set([
 /** What is left out even where files are named by hand: history, runs, and bytecode that differs from machine to machine. */
 export const alwaysSkipped: ReadonlySet<string> = new Set([".git", ".trialist", "__pycache__"]);
 
+/** The project's own file beside an environment: who proposes is no part of what is measured. */
+const ownConfiguration = "trialist.config.yaml";
+
 /** Most entries that are looked at; more than that is not a pack but a disk. */
 const maxEntries = 50_000;
 
@@ -44,7 +47,7 @@ export async function listFolder(folder: string, skip: ReadonlySet<string> = too
       // A name that is not UTF-8 cannot be looked up by the text that it was turned into; it is listed, to be refused.
       const unreadable: FolderEntry | null = entry.name.includes("\ufffd") ? { path, kind: "other", bytes: 0, executable: false } : null;
       const facts = (await entryAt(folder, path)) ?? unreadable;
-      if (facts !== null && !isLitter(entry.name)) found.push(facts);
+      if (facts !== null && !isLitter(entry.name) && path !== ownConfiguration) found.push(facts);
     }
   };
   await visit("");

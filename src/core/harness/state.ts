@@ -53,6 +53,8 @@ export interface RunState {
   /** Best raw value by rule `any`, so that both rules can be reported side by side. */
   bestUnderAny: { trial: string; values: MetricValues } | null;
   callCounts: { answered: number; refused: number; failed: number; refusedInARow: number; lastViolations: Violation[] };
+  /** By provider and model, what answered role calls and turns used. */
+  models: Record<string, ModelBill>;
   searchTrialsEnded: number;
   /** Valid searched trials for views, bounded: the newest and the best by raw value. */
   recentValid: string[];
@@ -148,6 +150,16 @@ export interface OpenCall {
   halted: boolean;
 }
 
+export interface ModelBill {
+  answers: number;
+  tokens: number;
+  costUsd: number;
+  /** Requests whose use nobody told. */
+  billedAtWorst: number;
+  /** The newest ones, each once. */
+  warnings: string[];
+}
+
 export interface OpenSession {
   id: string;
   role: string;
@@ -220,6 +232,7 @@ export function initialState(): RunState {
     keptUnderAny: 0,
     bestUnderAny: null,
     callCounts: { answered: 0, refused: 0, failed: 0, refusedInARow: 0, lastViolations: [] },
+    models: {},
     searchTrialsEnded: 0,
     recentValid: [],
     topValid: [],

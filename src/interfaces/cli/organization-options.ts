@@ -48,11 +48,10 @@ export function describeOrganizationOptions(program: Command): void {
   for (const { flags, description, parse } of Object.values(optionsOf).flat()) program.option(flags, description, parse);
 }
 
-/** Whether any option of any organization was given. */
-export function givenOrganizationOptions(options: CommandInput["options"]): boolean {
-  return Object.values(optionsOf)
-    .flat()
-    .some(({ member }) => options[member] !== undefined);
+/** The members of organizations' configurations that were given. */
+export function givenOrganizationOptions(options: CommandInput["options"]): Record<string, unknown> {
+  const members = Object.values(optionsOf).flat();
+  return Object.fromEntries(members.map(({ member }) => [member, options[member]]).filter(([, value]) => value !== undefined));
 }
 
 /** The organization that the options name, with its configuration. @throws UsageError */

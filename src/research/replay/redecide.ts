@@ -36,8 +36,15 @@ export function redecide(source: Ledger, change: (recorded: RunConfiguration) =>
   const events = [...source.read()].map(parseEvent);
   const [started] = events;
   if (started?.type !== "run.started") throw new RefusedError({ expected: "a run that was started", found: "an empty ledger" });
+  const changed = change(started.data.configuration);
+  if (changed.organization.name === "sessions" || events.some((event) => event.type === "session.opened"))
+    throw new RefusedError({
+      expected: "a run of role calls, under a policy of role calls",
+      found: "long sessions, which read live state: what they would do next is on nobody's record",
+      todo: "`trialist replay` without another policy decides the run again as it was.",
+    });
   const driver = new Driver(source, new Recording(events, source));
-  driver.take({ type: "start", configuration: change(started.data.configuration), ...startingCandidates(events) });
+  driver.take({ type: "start", configuration: changed, ...startingCandidates(events) });
   driver.take({ type: "open_span", epoch: 1, previousEndedAt: null });
   const notOnRecord = driver.work();
   const { state } = driver;

@@ -31,6 +31,7 @@ function detailsOf(summary: RunSummary): Detail[] {
     ...evidenceDetails(summary),
     ...budgetDetails(summary),
     ...referenceDetails(summary),
+    ...modelDetails(summary),
     ...problemDetails(summary),
   ];
 }
@@ -145,6 +146,15 @@ function referenceDetails(summary: RunSummary): Detail[] {
 
 /** Groups of failures that text shows. */
 const shownFailures = 5;
+
+/** Who answered and what it cost; a fallback that stood in and a bill that is a guess are seen here. */
+function modelDetails({ models }: RunSummary): Detail[] {
+  return models.map(({ model, answers, tokens, costUsd, billedAtWorst, warnings }) => {
+    const worst = billedAtWorst === 0 ? "" : `; ${plural(billedAtWorst, "request")} billed at the most that it can have used`;
+    const said = warnings.length === 0 ? "" : `; ${warnings.map((warning) => oneLine(warning)).join("; ")}`;
+    return ["Model", `${oneLine(model)}: ${plural(answers, "answer")}, ${tokens} tokens, ${money(costUsd)}${worst}${said}`];
+  });
+}
 
 function problemDetails(summary: RunSummary): Detail[] {
   const details: Detail[] = [];

@@ -157,6 +157,18 @@ export const runSummary = z.strictObject({
       reason: z.string(),
     }),
   ),
+  /** Language models that were asked, by provider and model. `answers` counts failed ones too. */
+  models: z.array(
+    z.strictObject({
+      model: z.string(),
+      answers: z.number(),
+      tokens: z.number(),
+      costUsd: z.number(),
+      /** Requests whose use nobody told, billed at the most that they can have used. */
+      billedAtWorst: z.number(),
+      warnings: z.array(z.string()),
+    }),
+  ),
   calls: z.strictObject({
     answered: z.number(),
     refused: z.number(),

@@ -189,13 +189,14 @@ function expectedCost(state: RunState): RunSummary["expectedCost"] {
   };
 }
 
-type Problems = "calls" | "failures" | "drift" | "retractions" | "nullRun" | "guarantees";
+type Problems = "calls" | "models" | "failures" | "drift" | "retractions" | "nullRun" | "guarantees";
 
 function problemsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Problems> {
   const { answered, refused, failed, lastViolations } = state.callCounts;
   const retracted = Object.values(state.trials).filter((trial) => trial.retracted);
   return {
     calls: { answered, refused, failed, lastViolations: [...lastViolations] },
+    models: Object.entries(state.models).map(([model, used]) => ({ model, ...used, warnings: [...used.warnings] })),
     failures: failuresOf(state),
     drift: [...state.drift],
     retractions: retracted.map((trial) => {

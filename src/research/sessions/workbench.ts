@@ -38,6 +38,12 @@ export class Workbench {
     return null;
   }
 
+  /** Another one in the same state: what is changed there is not changed here. */
+  copy(): Workbench {
+    const other = Object.assign(Object.create(Workbench.prototype) as Workbench, this);
+    return Object.assign(other, { edited: new Set(this.edited) });
+  }
+
   text(path: string): string | null {
     const file = this.manifest.files.find((each) => each.path === path);
     return file === undefined ? null : decoder.decode(this.blobs.blob(file.digest));

@@ -97,7 +97,7 @@ export class Asking {
       if (cause instanceof ReplayDiffersError) throw cause;
       const exchanges = this.#wire.exchanges.slice(before);
       for (const exchange of exchanges) if (mayBeBilled(exchange)) this.#bill.worst();
-      if (cause instanceof AllowanceError) throw this.#failed("budget", cause.message, "raise the run's budget", cause);
+      if (cause instanceof AllowanceError) throw this.#failed("budget", cause.message, "", cause);
       const last = exchanges.at(-1);
       if (last === undefined) throw this.#failed("request_refused", `the request could not be made: ${String(cause)}`, "", cause);
       const failure = failureOf(last, cause, settings);
@@ -120,7 +120,7 @@ export class Asking {
     }
     for (const warning of result.warnings) this.#bill.warn(warningText(warning));
     const { unified } = result.finishReason;
-    if (unified === "length") this.#bill.warn(`the answer was cut at ${this.options.settings.maxOutputTokens} tokens (maxOutputTokens)`);
+    if (unified === "length") this.#bill.warn(`the answer was cut at ${this.options.settings.maxOutputTokens} tokens (max_output_tokens)`);
     if (unified === "content-filter") this.#bill.warn("the model refused to answer, or a filter kept its answer back");
     return { content: result.content, finishReason: result.finishReason, usage: this.#bill.amount(), model: this.#record() };
   }

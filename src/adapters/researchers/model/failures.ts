@@ -24,16 +24,19 @@ interface Row {
 const setKey = (settings: ModelSettings): string => {
   const variable = keyVariableOf(settings);
   return variable === null
-    ? "name the environment variable that holds the key as keyVariable in the model's settings"
-    : `set ${variable} to a key that ${settings.provider} accepts for ${settings.model}`;
+    ? "Name the environment variable that holds the key as key_variable in trialist.config.yaml."
+    : `Set ${variable} to a key that ${settings.provider} accepts for ${settings.model}.`;
 };
-const payQuota = (settings: ModelSettings): string => `raise the quota or pay the balance at ${settings.provider}, then resume`;
+const payQuota = (settings: ModelSettings): string => `Raise the quota or pay the balance at ${settings.provider}.`;
 const nameModel = (settings: ModelSettings): string =>
-  `check the model's name, ${settings.model}, and the base URL, ${settings.baseUrl ?? "the provider's own"}`;
-const shorten = (): string => "choose a model with a longer context, or lower contextTokens in the model's settings";
-const later = (): string => "resume later, or set a fallback model";
-const checkRequest = (): string => "read what the server said, and correct the model's settings";
-const checkBaseUrl = (settings: ModelSettings): string => `check the base URL, ${settings.baseUrl ?? "the provider's own"}`;
+  `Check the base URL, ${settings.baseUrl ?? "the provider's own"}: base_url in trialist.config.yaml counts at the next resume. The model's name, ${settings.model}, is frozen with the run: another one needs a new run.`;
+const shorten = (): string =>
+  "Prompts are frozen with the run: start a new one with a longer context, or with a smaller context_tokens in trialist.config.yaml.";
+const later = (): string => "Wait until the provider answers again.";
+const checkRequest = (): string =>
+  "Read what the server said: `trialist show RUN CALL` has it all. Parameters are frozen with the run: other ones need a new run.";
+const checkBaseUrl = (settings: ModelSettings): string =>
+  `Check the base URL, ${settings.baseUrl ?? "the provider's own"}: base_url in trialist.config.yaml counts at the next resume.`;
 
 /** A quota of the minute passes, though its message speaks of plan and billing too. */
 const perMinute = "(?![\\s\\S]*per ?minute)";
@@ -62,11 +65,14 @@ const rows: readonly Row[] = [
 const wireRows: Readonly<Record<WireErrorKind, Pick<ModelFailure, "retry"> & { readonly todo: (settings: ModelSettings) => string }>> = {
   no_connection: { retry: true, todo: checkBaseUrl },
   cut_off: { retry: true, todo: later },
-  timed_out: { retry: true, todo: () => "resume later, raise timeoutMs in the model's settings, or set a fallback model" },
+  timed_out: {
+    retry: true,
+    todo: () => "Wait until the provider is faster, or raise timeout_seconds in trialist.config.yaml, which counts at the next resume.",
+  },
   not_json: { retry: true, todo: checkBaseUrl },
   // The same would come again, and be paid for again.
   too_large: { retry: false, todo: checkBaseUrl },
-  redirected: { retry: false, todo: (settings) => `${checkBaseUrl(settings)}: name the address that it redirects to` },
+  redirected: { retry: false, todo: (settings) => `${checkBaseUrl(settings)} Name the address that it redirects to.` },
   stopped: { retry: false, todo: later },
 };
 

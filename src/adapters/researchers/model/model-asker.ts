@@ -77,7 +77,7 @@ async function keyOf({ key, settings }: ModelResearcherOptions, provider: ModelP
   if (found !== "") return found;
   if (provider.keyVariable === null && settings.keyVariable === null) return null;
   const variable = keyVariableOf(settings);
-  const todo = `set ${variable} to a key of ${settings.provider}`;
+  const todo = `Set ${variable} to a key of ${settings.provider}.`;
   throw new ResearcherFailedError("key_refused", `no key for ${settings.model} (${settings.provider}): ${variable} is not set`, nothing, {
     todo,
   });

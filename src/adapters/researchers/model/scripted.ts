@@ -22,7 +22,15 @@ export const scripted: ModelProvider = {
   specialOptions: (settings, options) => openaiCompatible.specialOptions(settings, options),
   transport: (settings, request) => async (_input, init) => {
     const body = String(init?.body);
-    const answer = await answerOf(settings, request, body);
+    const answer = await answerOf(settings, request, body).catch((error: unknown) => ({
+      problem: error instanceof Error ? error.message : String(error),
+    }));
+    // The same would come again: it is refused as a server would refuse it, and costs nothing.
+    if (typeof answer !== "string")
+      return Response.json(
+        { error: { message: `the table of answers ${settings.model} cannot be read: ${answer.problem}`.slice(0, 1000) } },
+        { status: 400 },
+      );
     // Four bytes a token is what text in English comes to.
     const [input, output] = [tokens(body), tokens(answer)];
     return Response.json({

@@ -1,5 +1,6 @@
 import { type Amount, nothing, reserve, settle } from "../../protocol/budget.js";
 import { suspendsRun } from "../../protocol/call-failure.js";
+import type { ModelUse } from "../../protocol/model-use.js";
 import { roundReservation } from "../reservations.js";
 import type { OpenCall, RunState } from "../state.js";
 import type { EventHandlers } from "./handlers.js";
@@ -32,11 +33,13 @@ export const callHandlers = {
     };
   },
   "call.answered": (state, data) => {
+    bill(state, data.model);
     state.callCounts.answered += 1;
     state.callCounts.refusedInARow = 0;
     endCall(state, data.call, data.usage);
   },
   "call.refused": (state, data) => {
+    bill(state, data.model);
     state.callCounts.refused += 1;
     state.callCounts.lastViolations = data.violations;
     if (data.final) {
@@ -45,6 +48,7 @@ export const callHandlers = {
     } else Object.assign(nextRound(state, data.call, data.usage), { violations: data.violations, lastOutput: data.output });
   },
   "call.failed": (state, data) => {
+    bill(state, data.model);
     state.callCounts.failed += 1;
     state.callCounts.lastViolations = [{ code: data.kind, message: data.message, path: null }];
     if (data.final) {
@@ -77,6 +81,7 @@ export const callHandlers = {
     session.reserved = data.reservation;
   },
   "session.turn_ended": (state, data) => {
+    bill(state, data.model);
     const session = state.sessions[data.session];
     if (session === undefined) return;
     settle(state.budget, session.reserved, data.usage);
@@ -118,6 +123,21 @@ function setPlan(state: RunState, id: string, status: "admitted" | "refused" | "
   plan.status = status;
   // A closed plan's words are with its trial.
   if (status !== "admitted") plan.hypothesis = "";
+}
+
+/** Warnings of a model that are remembered. */
+const rememberedWarnings = 5;
+
+function bill(state: RunState, model: ModelUse | null): void {
+  if (model === null) return;
+  const name = `${model.provider} ${model.model}`;
+  const known = state.models[name] ?? { answers: 0, tokens: 0, costUsd: 0, billedAtWorst: 0, warnings: [] };
+  known.answers += 1;
+  known.tokens += model.tokens.input + model.tokens.output;
+  known.costUsd += model.costUsd;
+  known.billedAtWorst += model.billedAtWorst;
+  known.warnings = [...new Set([...known.warnings, ...model.warnings])].slice(-rememberedWarnings);
+  state.models[name] = known;
 }
 
 function nextRound(state: RunState, id: string, usage: Amount): OpenCall {

@@ -1,5 +1,6 @@
 import { createRun } from "../../../app/create-run.js";
 import { openHost } from "../../../app/environments.js";
+import { inspectRun } from "../../../app/inspect.js";
 import { mcpTokens } from "../../../app/mcp-tokens.js";
 import { type OwnedRun, ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
@@ -14,11 +15,11 @@ import { UsageError } from "../usage-error.js";
 
 const example = `
 A coding agent connects as an MCP client and becomes the researcher: it reads, edits, checks and submits, and trialist keeps
-the same rules for it as for any other. Over standard input and output one client is served; with --http any number, each
+the same rules for it as for any other. With --name the next start goes on with the run of that name. Over standard input and output one client is served; with --http any number, each
 with a bearer token that is bound to a role (${sessionRoles.join(", ")}).
 
 Example:
-  claude mcp add trialist -- trialist mcp environments/flchain --max-trials 20
+  claude mcp add trialist -- trialist mcp environments/flchain --name agent --max-trials 20
   trialist mcp --run flchain --http 7717`;
 
 /** Serves a run to coding agents. */
@@ -38,7 +39,7 @@ export const command: CliCommand = {
     const { terminal } = input;
     const project = new Project(input.folder);
     const host = await openHost();
-    const resumed = textOption(input.options, "run");
+    const resumed = textOption(input.options, "run") ?? openRunNamed(project, textOption(input.options, "name"));
     const name = resumed ?? (await createRun(project, host, requestOf(input)));
     const role = roleOf(textOption(input.options, "as") ?? "researcher");
     terminal.note(`run ${name}`);
@@ -55,6 +56,14 @@ export const command: CliCommand = {
     return await driveAndServe(owned, clients, name, terminal);
   },
 };
+
+/** A run of this name that is not over: an agent that starts again goes on with it. */
+function openRunNamed(project: Project, name: string | undefined): string | undefined {
+  if (name === undefined || !project.runNames().includes(name)) return undefined;
+  const { state, close } = inspectRun(project, name);
+  close();
+  return state.phase === "finished" || state.phase === "cancelled" ? undefined : name;
+}
 
 function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
   if (input.args[0] === undefined) throw new UsageError("mcp expects the folder of an environment, or --run with the name of a run");

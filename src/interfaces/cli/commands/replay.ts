@@ -3,7 +3,7 @@ import { type PolicyChange, type Redecided, type ReplayReport, redecideRecorded,
 import { secretsOf } from "../../../app/secrets.js";
 import { printable } from "../../../research/report/hostile-text.js";
 import { type CliCommand, type CommandInput, exitCodes, textOption } from "../command.js";
-import { describeOrganizationOptions, givenOrganizationOptions, organizationConfiguration } from "../organization-options.js";
+import { describeOrganizationOptions, givenOrganizationOptions } from "../organization-options.js";
 import { promotionRule } from "../promotion-options.js";
 import { UsageError } from "../usage-error.js";
 
@@ -47,11 +47,11 @@ export const command: CliCommand = {
 function policyChange(options: CommandInput["options"]): PolicyChange | null {
   const named = textOption(options, "organization");
   const rule = promotionRule(options);
-  const configuration = organizationConfiguration(named ?? "tree", options);
-  const isChanged = named !== undefined || givenOrganizationOptions(options);
+  const configuration = givenOrganizationOptions(options);
+  const isChanged = named !== undefined || Object.keys(configuration).length > 0;
   if (!isChanged && rule === undefined) return null;
   return {
-    ...(isChanged ? { organization: { name: named ?? "tree", configuration } } : {}),
+    ...(isChanged ? { organization: { name: named ?? null, configuration } } : {}),
     ...(rule === undefined ? {} : { promotion: { rule } }),
   };
 }

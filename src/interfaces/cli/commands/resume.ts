@@ -1,9 +1,11 @@
 import { openHost } from "../../../app/environments.js";
+import { comesFromOutside, inspectRun } from "../../../app/inspect.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
 import { type CliCommand, reasonOption } from "../command.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
+import { UsageError } from "../usage-error.js";
 
 /** Goes on with a run. */
 export const command: CliCommand = {
@@ -18,6 +20,7 @@ export const command: CliCommand = {
   async run({ args, options, folder, terminal }) {
     const name = args[0] ?? "";
     const project = new Project(folder);
+    refuseServed(project, name);
     const owned = await ownRun(project, await openHost(), name, {
       frozen: options.frozen === true,
       progress: (line) => terminal.note(line),
@@ -28,3 +31,13 @@ export const command: CliCommand = {
     return code;
   },
 };
+
+/** It would wait for ever, without a word. */
+function refuseServed(project: Project, name: string): void {
+  const { state, close } = inspectRun(project, name);
+  close();
+  if (comesFromOutside(state))
+    throw new UsageError(
+      `${name} gets its trials from outside: \`trialist mcp --run ${name}\` serves it, \`trialist finish ${name}\` ends it`,
+    );
+}
