@@ -100,6 +100,7 @@ async function run(command: string, trials: number): Promise<Kept> {
       host,
       redact: (text) => text,
       sessionModels: new Map(),
+      sessionAgents: new Map(),
       webSearch: null,
       researchers: new Map([["scripted", scriptedResearcher()]]),
     }).work();

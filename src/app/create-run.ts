@@ -12,6 +12,7 @@ import { RefusedError } from "../core/protocol/errors.js";
 import type { ManifestReference } from "../core/protocol/ids.js";
 import { type RunConfiguration, runConfiguration } from "../core/protocol/run.js";
 import { Run } from "../research/runner/run.js";
+import { refuseMisplacedAgents } from "./agents.js";
 import { freezeFolder, type Host } from "./environments.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
@@ -48,6 +49,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   const chosen = chooseResearchers(request, models, frozen.environment);
   refuseUnaffordable(request, chosen);
   refuseMissingKeys(missingKeys(chosen.researcherSettings, models.models, secretsOf(host.variables)));
+  refuseMisplacedAgents({ ...request, ...chosen }, { project, host, environmentFolder: request.environmentFolder });
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
   const configuration = await resolveConfiguration(name, frozen, request, chosen);

@@ -24,6 +24,17 @@ export interface ModelConfiguration {
   readonly allowUnknownPrice: boolean;
   /** Shell command that gets a query on standard input and prints what it found; null: sessions have no web search. */
   readonly webSearch: string | null;
+  readonly agents: Readonly<Record<string, ConfiguredAgent>>;
+}
+
+/** A coding agent. */
+export interface ConfiguredAgent {
+  readonly command: string;
+  /** Name of one of the models. */
+  readonly model: string;
+  readonly turnMinutes: number;
+  /** Host folders that it sees. */
+  readonly mounts: readonly string[];
 }
 
 const dollarsPerMillion = z.number().nonnegative();
@@ -43,8 +54,20 @@ const configuredModel = z.strictObject({
   price: z.strictObject({ input: dollarsPerMillion, cached_input: dollarsPerMillion.optional(), output: dollarsPerMillion }).optional(),
   fallback: z.string().optional(),
 });
+const configuredAgent = z.strictObject({
+  command: z.string().min(1).max(8000),
+  model: z.string().min(1),
+  turn_minutes: z
+    .number()
+    .positive()
+    .max(24 * 60)
+    .default(30),
+  mounts: z.array(z.string().min(1)).default(() => []),
+});
+const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$/);
 const file = z.strictObject({
-  models: z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$/), configuredModel).default(() => ({})),
+  models: z.record(name, configuredModel).default(() => ({})),
+  agents: z.record(name, configuredAgent).default(() => ({})),
   researchers: z.record(z.string(), z.string().min(1)).default(() => ({})),
   allow_unknown_price: z.boolean().default(false),
   web_search: z.strictObject({ command: z.string().min(1) }).optional(),
@@ -60,7 +83,7 @@ export async function loadModelConfiguration(folder: string): Promise<ModelConfi
     if (error.code === "ENOENT") return null;
     throw error;
   });
-  if (text === null) return { models: {}, researchers: {}, allowUnknownPrice: false, webSearch: null };
+  if (text === null) return { models: {}, researchers: {}, allowUnknownPrice: false, webSearch: null, agents: {} };
   const source = readYaml(path, text);
   const [problem] = source.problems;
   if (problem !== undefined)
@@ -70,7 +93,7 @@ export async function loadModelConfiguration(folder: string): Promise<ModelConfi
     const [issue] = parsed.error.issues;
     const { line } = source.placeOfValue(issue?.path ?? []);
     throw new RefusedError({
-      expected: "models, researchers, allow_unknown_price and web_search as the guide `use your own model` has them",
+      expected: "models, agents, researchers, allow_unknown_price and web_search as the guides have them",
       found: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "another shape"}`,
       where: `${path}:${line}`,
     });
@@ -86,6 +109,9 @@ function configurationOf(given: z.infer<typeof file>, path: string): ModelConfig
     researchers: given.researchers,
     allowUnknownPrice: given.allow_unknown_price,
     webSearch: given.web_search?.command ?? null,
+    agents: Object.fromEntries(
+      Object.entries(given.agents).map(([agent, { turn_minutes, ...rest }]) => [agent, { ...rest, turnMinutes: turn_minutes }]),
+    ),
   };
 }
 

@@ -65,7 +65,7 @@ export interface ModelParts {
 /** The model of a run's configuration as a researcher that answers role calls. */
 export function modelResearcherNamed(name: string, parts: ModelParts): Researcher {
   const { fallback } = frozenOf(name, parts.settings);
-  const own = modelResearcher(optionsOf(name, parts));
+  const own = modelResearcher(modelOptions(name, parts));
   return fallback === null ? own : withFallback(own, modelResearcherNamed(fallback, parts));
 }
 
@@ -75,7 +75,7 @@ export function missingKeys(
   models: ModelConfiguration["models"],
   secrets: Secrets,
 ): string[] {
-  const missing = Object.keys(settings).flatMap((name) => {
+  const missing = Object.keys(settings).filter((name) => name.startsWith(modelPrefix)).flatMap((name) => {
     const variable = keyVariableOf(frozenOf(name, settings));
     const isFound = variable === null || (secrets.variable(variable) ?? "").trim() !== "";
     return isFound || models[name.slice(modelPrefix.length)]?.keyCommand != null ? [] : [variable];
@@ -85,10 +85,11 @@ export function missingKeys(
 
 /** The model of a run's configuration as one that works in long sessions. */
 export function sessionModelNamed(name: string, parts: ModelParts): SessionModel {
-  return sessionModel(optionsOf(name, parts));
+  return sessionModel(modelOptions(name, parts));
 }
 
-function optionsOf(name: string, { settings, models, secrets, offline }: ModelParts): ModelResearcherOptions {
+/** What asks the model of a run's configuration. */
+export function modelOptions(name: string, { settings, models, secrets, offline }: ModelParts): ModelResearcherOptions {
   const configured = models[name.slice(modelPrefix.length)];
   const { fallback: _fallback, ...kept } = frozenOf(name, settings);
   const frozen = { ...kept, ...connectionOf(kept, configured?.settings) };

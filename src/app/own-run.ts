@@ -12,17 +12,19 @@ import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import type { Executor } from "../core/ports/executor.js";
+import type { ServeTools } from "../core/ports/session-agent.js";
 import { operatorCommand } from "../core/protocol/commands.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { Slots } from "../research/engine/slots.js";
 import { Run } from "../research/runner/run.js";
 import { Runner } from "../research/runner/runner.js";
+import { sessionAgentsOf } from "./agents.js";
 import { readOrigin, runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
 import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
 import type { Project } from "./project.js";
 import { makeResearcherFolder } from "./researcher-folder.js";
-import { researchersOf, sessionModelsOf } from "./researchers.js";
+import { modelParts, researchersOf, sessionModelsOf } from "./researchers.js";
 import { secretsOf } from "./secrets.js";
 import { webSearchOf } from "./web-search.js";
 
@@ -43,7 +45,7 @@ export async function ownRun(
   project: Project,
   host: Host,
   name: string,
-  options: { readonly frozen: boolean; readonly progress: Progress },
+  options: { readonly frozen: boolean; readonly progress: Progress; readonly serveTools?: ServeTools },
 ): Promise<OwnedRun> {
   const folder = project.existingRun(name);
   const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
@@ -56,7 +58,7 @@ export async function ownRun(
     refuseOver(run.state, name);
     if (!options.frozen) await refuseChanged(folder, run.state, name);
     const { models, webSearch } = await loadModelConfiguration(project.folder);
-    return await drive(folder, host, run, executor, { progress: options.progress, models, webSearch });
+    return await drive(folder, host, run, executor, { ...options, models, webSearch });
   } catch (error) {
     await executor.close();
     ledger.close();
@@ -108,7 +110,12 @@ async function drive(
   host: Host,
   run: Run,
   executor: Executor,
-  { progress, models, webSearch }: { readonly progress: Progress } & Pick<ModelConfiguration, "models" | "webSearch">,
+  {
+    progress,
+    models,
+    webSearch,
+    serveTools,
+  }: { readonly progress: Progress; readonly serveTools?: ServeTools } & Pick<ModelConfiguration, "models" | "webSearch">,
 ): Promise<OwnedRun> {
   const configuration = configurationOf(run.state);
   if (configuration.sandbox === "bubblewrap") assertUsable(await probeSandbox());
@@ -132,6 +139,7 @@ async function drive(
     webSearch: webSearchOf(webSearch),
     researchers: researchersOf(parts),
     sessionModels: sessionModelsOf(parts),
+    sessionAgents: sessionAgentsOf({ ...parts, ...modelParts(parts), scratch, serveTools: serveTools ?? null }),
   });
   run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: run.ledger.lastHeartbeat()?.at ?? null });
   const server = await serveOwner(folder, (command) => {

@@ -1,3 +1,4 @@
+import type { AgentSettings } from "../adapters/researchers/agent/settings.js";
 import { commandResearcher } from "../adapters/researchers/command.js";
 import { providers } from "../adapters/researchers/model/providers.js";
 import type { ModelSettings } from "../adapters/researchers/model/settings.js";
@@ -10,6 +11,7 @@ import { RefusedError } from "../core/protocol/errors.js";
 import { externalResearcher } from "../core/protocol/ids.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
 import { roleNamed, roleNames } from "../research/roles/registry.js";
+import { agentMeant, agentPrefix } from "./agents.js";
 import type { ModelConfiguration } from "./model-configuration.js";
 import { modelMeant, modelPrefix, type ResearcherWish } from "./model-names.js";
 import {
@@ -39,8 +41,9 @@ export const commandWallMs = 120_000;
 
 /** The researchers that a run's configuration names. */
 export function researchersOf(parts: Parts): Map<string, Researcher> {
-  const names = [...new Set(Object.values(parts.configuration.researchers))].filter((name) => name !== externalResearcher);
-  return new Map(names.map((name) => [name, researcherNamed(name, parts)]));
+  const names = [...new Set(Object.values(parts.configuration.researchers))];
+  const asked = names.filter((name) => name !== externalResearcher && !name.startsWith(agentPrefix));
+  return new Map(asked.map((name) => [name, researcherNamed(name, parts)]));
 }
 
 /** The models among them, as ones that work in long sessions. */
@@ -49,7 +52,7 @@ export function sessionModelsOf(parts: Parts): Map<string, SessionModel> {
   return new Map(names.map((name) => [name, sessionModelNamed(name, modelParts(parts))]));
 }
 
-function modelParts({ configuration, models, secrets }: Parts): ModelParts {
+export function modelParts({ configuration, models, secrets }: Parts): ModelParts {
   return { settings: configuration.researcherSettings, models, secrets, offline: null };
 }
 
@@ -93,18 +96,25 @@ export function chooseResearchers(choice: ResearcherChoice, models: ModelConfigu
   const { playbook } = environment;
   const researchers: Record<string, string> = {};
   const settings: Record<string, FrozenModel> = {};
+  const agents: Record<string, AgentSettings> = {};
   const choose = (role: string, wish: ResearcherWish): void => {
-    const meant = modelMeant(wish, models);
+    const agent = agentMeant(wish.name, models);
+    const meant = modelMeant(agent === null ? wish : { ...wish, name: agent.model }, models);
+    if (agent !== null) agents[wish.name] = agent;
     if (meant === null && wish.name !== externalResearcher) assertCommand(wish.name, playbook, models.models);
     if (meant !== null) freezeWithFallbacks(meant, models, choice.allowUnknownPrice === true || models.allowUnknownPrice, settings);
-    researchers[role] = meant?.name ?? wish.name;
+    researchers[role] = agent === null ? (meant?.name ?? wish.name) : wish.name;
   };
   const everyone = choice.researcher ?? models.researchers["*"] ?? "reference";
   choose("*", { name: everyone, model: choice.model ?? null, baseUrl: choice.baseUrl ?? null });
   for (const [role, name] of Object.entries({ ...models.researchers, ...choice.researchersByRole })) {
     if (role !== "*") choose(knownRole(role), { name, model: null, baseUrl: null });
   }
-  return { researchers, researcherSettings: settings, callReservations: reservations(researchers, settings, environment) };
+  return {
+    researchers,
+    researcherSettings: { ...settings, ...agents },
+    callReservations: reservations(researchers, settings, environment),
+  };
 }
 
 function knownRole(role: string): string {

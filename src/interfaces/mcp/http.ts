@@ -11,11 +11,10 @@ const longestBody = 8 * 1024 * 1024;
 const mostClients = 64;
 
 export interface HttpOptions {
-  readonly host: string;
-  /** 0: any free one. */
-  readonly port: number;
+  /** Port 0: any free one. A path: of a Unix socket. */
+  readonly listen: { readonly host: string; readonly port: number } | { readonly path: string };
   /** A bearer token is bound to one role's view. */
-  readonly tokens: Readonly<Record<SessionRole, string>>;
+  readonly tokens: Readonly<Partial<Record<SessionRole, string>>>;
   readonly version: string;
   readonly openSession: (role: SessionRole) => ToolSession;
 }
@@ -41,9 +40,10 @@ export async function serveHttp(options: HttpOptions): Promise<McpHttpServer> {
       else response.destroy();
     });
   });
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(options.port, options.host, resolve));
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://${options.host}:${port}/mcp`, close: () => close(server, clients) };
+  const { listen } = options;
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(listen, resolve));
+  const url = "path" in listen ? listen.path : `http://${listen.host}:${(server.address() as AddressInfo).port}/mcp`;
+  return { url, close: () => close(server, clients) };
 }
 
 async function close(server: HttpServer, clients: ReadonlyMap<string, Client>): Promise<void> {
@@ -62,7 +62,7 @@ async function handle(
 ): Promise<void> {
   if (new URL(request.url ?? "/", "http://host").pathname !== "/mcp") return refuse(response, 404, "MCP is served at /mcp");
   // A page in somebody's browser must not reach a server on their machine under another name.
-  if (!isLocal(request.headers.host, options.host) || request.headers.origin !== undefined)
+  if (!isLocal(request.headers.host, "host" in options.listen ? options.listen.host : "localhost") || request.headers.origin !== undefined)
     return refuse(response, 403, "requests come from this machine, and from no web page");
   const role = roleOf(request.headers.authorization, options.tokens);
   if (role === null) {
@@ -109,8 +109,8 @@ function roleOf(authorization: string | undefined, tokens: HttpOptions["tokens"]
   if (given === undefined) return null;
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   // Equal lengths, and no early end: how much of a token was right does not show in the time.
-  const found = (Object.keys(tokens) as SessionRole[]).filter((role) => timingSafeEqual(digest(tokens[role]), digest(given)));
-  return found[0] ?? null;
+  const known = Object.entries(tokens) as [SessionRole, string][];
+  return known.find(([, token]) => timingSafeEqual(digest(token), digest(given)))?.[0] ?? null;
 }
 
 function isLocal(host: string | undefined, bound: string): boolean {

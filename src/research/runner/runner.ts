@@ -2,6 +2,7 @@ import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { trialOf } from "../../core/harness/state.js";
 import { leaving, type Researcher } from "../../core/ports/researcher.js";
+import type { SessionAgent } from "../../core/ports/session-agent.js";
 import type { SessionModel } from "../../core/ports/session-model.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import type { TimelessCommand } from "../../core/protocol/commands.js";
@@ -10,6 +11,7 @@ import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeli
 import { type PreflightResult, runPreflight } from "../engine/preflight.js";
 import { trialRecords } from "../engine/trial-records.js";
 import { manifestAt } from "../roles/role.js";
+import { driveAgent } from "../sessions/agent-session.js";
 import type { DeskHost } from "../sessions/desk.js";
 import { driveSession } from "../sessions/session-loop.js";
 import type { ToolServices } from "../tools/tool.js";
@@ -21,6 +23,8 @@ export interface RunnerOptions {
   readonly researchers: ReadonlyMap<string, Researcher>;
   /** Who drives long sessions, by the researcher's name. */
   readonly sessionModels: ReadonlyMap<string, SessionModel>;
+  /** Who drives long sessions with a loop of their own. */
+  readonly sessionAgents: ReadonlyMap<string, SessionAgent>;
   /** Of long sessions; null: nobody configured one. */
   readonly webSearch: ToolServices["webSearch"];
   /** Takes secrets out of everything that a researcher is shown. */
@@ -118,7 +122,7 @@ export class Runner {
           this.launch(`${item.call}.${item.round}`, (signal) => performRoleCall(this.callHost, item.call, item.round, signal));
           break;
         case "session":
-          if (item.isStale) this.interruptSession(item.session);
+          if (item.isStale) this.launch(item.session, () => this.interruptSession(item.session));
           else this.launch(item.session, (signal) => this.driveSession(item.session, signal));
           break;
         case "measurement":
@@ -134,9 +138,11 @@ export class Runner {
   }
 
   /** Its owner died: what its open turn may have used is billed, and the organization opens another one. */
-  private interruptSession(id: string): void {
+  private async interruptSession(id: string): Promise<void> {
     const session = this.run.state.sessions[id];
     if (session === undefined) return;
+    await this.options.sessionAgents.get(session.researcher)?.cleanUp(session);
+    if (this.leaving || this.run.state.sessions[id] === undefined) return;
     const reason = "the process that drove it ended";
     this.take({ type: "close_session", session: id, reason, interrupted: true, usage: session.reserved });
   }
@@ -144,20 +150,22 @@ export class Runner {
   private async driveSession(id: string, signal: AbortSignal): Promise<void> {
     const session = this.run.state.sessions[id];
     if (session === undefined) return;
-    const model = this.options.sessionModels.get(session.researcher);
-    if (model === undefined)
-      throw new RefusedError({
-        expected: "a researcher that can work in long sessions: a language model, or mcp for clients from outside",
-        found: session.researcher,
-        where: "run configuration",
-        todo: "`--organization sessions` needs a --researcher such as anthropic:MODEL.",
-      });
+    const { sessionModels, sessionAgents } = this.options;
+    const [model, agent] = [sessionModels.get(session.researcher), sessionAgents.get(session.researcher)];
     try {
-      await driveSession(this.deskHost(), model, session, signal);
+      if (agent !== undefined) return await driveAgent(this.deskHost(), agent, session, signal);
+      if (model !== undefined) return await driveSession(this.deskHost(), model, session, signal);
     } catch (error) {
       // Left in the middle of a turn: the next owner finds it open.
       if (!this.leaving && !signal.aborted) throw error;
+      return;
     }
+    throw new RefusedError({
+      expected: "a researcher that can work in long sessions: a language model, an agent, or mcp for clients from outside",
+      found: session.researcher,
+      where: "run configuration",
+      todo: "`--organization sessions` needs a --researcher such as anthropic:MODEL.",
+    });
   }
 
   /** The run as sessions act on it; every command is durable before its answer goes out. */

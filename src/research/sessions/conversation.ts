@@ -12,6 +12,21 @@ only a better measurement counts, and a promising one is confirmed on fresh seed
 change one thing at a time, learn from what was tried, and wait for a trial's result before you build on it.
 Say DONE, without a tool call, when nothing is left that is worth a trial.`;
 
+/** What a session has to know at its start. `base`: the trial that it starts from. */
+export function situation(state: RunState, base: string): string {
+  const { environment, budget } = configurationOf(state);
+  const metrics = environment.metrics.map(({ name, direction }) => `${name} (${direction})`).join(", ");
+  const text = [
+    `Environment: ${environment.name}`,
+    firstBytes(environment.description, 8 * 1024),
+    `Metrics, the first decides: ${metrics}`,
+    `Editable files: ${environment.surface.editable.join(", ")}`,
+    `Your working copy starts from trial ${base}. Best so far: ${state.leader?.trial ?? "the baseline"}.`,
+    budget.trials === null ? "" : `Trials left: ${Math.max(0, budget.trials - state.budget.spent.trials - state.budget.reserved.trials)}`,
+  ];
+  return text.filter((line) => line !== "").join("\n");
+}
+
 /** What was said in one session, kept within bounds whatever its length. */
 export class Conversation {
   private readonly spoken: SessionMessage[] = [];
@@ -19,19 +34,9 @@ export class Conversation {
 
   /** `base`: the trial that the working copy starts from. */
   constructor(state: RunState, base: string) {
-    const { environment, budget } = configurationOf(state);
-    const metrics = environment.metrics.map(({ name, direction }) => `${name} (${direction})`).join(", ");
-    const text = [
-      `Environment: ${environment.name}`,
-      firstBytes(environment.description, 8 * 1024),
-      `Metrics, the first decides: ${metrics}`,
-      `Editable files: ${environment.surface.editable.join(", ")}`,
-      `Your working copy starts from trial ${base}. Best so far: ${state.leader?.trial ?? "the baseline"}.`,
-      budget.trials === null ? "" : `Trials left: ${Math.max(0, budget.trials - state.budget.spent.trials - state.budget.reserved.trials)}`,
-    ];
     this.opening = [
       { role: "system", text: system },
-      { role: "user", text: text.filter((line) => line !== "").join("\n") },
+      { role: "user", text: situation(state, base) },
     ];
   }
 

@@ -1,5 +1,4 @@
 import { drawsOf } from "../../core/harness/draw.js";
-import { isRunning } from "../../core/harness/due.js";
 import { configurationOf, type OpenSession } from "../../core/harness/state.js";
 import { ResearcherFailedError } from "../../core/ports/researcher.js";
 import type { SessionModel, SessionTurn, ToolDescription } from "../../core/ports/session-model.js";
@@ -8,16 +7,10 @@ import { RefusedError } from "../../core/protocol/errors.js";
 import { toolDescriptions } from "../tools/descriptions.js";
 import { Conversation, inputOf } from "./conversation.js";
 import { type DeskHost, SessionDesk } from "./desk.js";
+import { type End, haltOf, suspended } from "./ends.js";
 
 /** Turns in a row that only talk, or fail, after which a session ends. */
 const patience = 3;
-
-/** Why a session came to its end. */
-interface End {
-  readonly reason: string;
-  /** Cut off: another session goes on from where it stood. */
-  readonly interrupted: boolean;
-}
 
 /**
  * Drives one long session: turn by turn the model calls tools on the live run, until it says that it is done, its turns
@@ -51,7 +44,7 @@ class SessionLoop {
     const { host, session } = this;
     const most = configurationOf(host.state).limits.sessionTurns;
     for (let turn = 1; turn <= most; turn++) {
-      const halt = this.halted();
+      const halt = haltOf(host.state);
       if (halt !== null) return halt;
       const answer = await this.turn(turn, signal);
       if (answer === null) continue;
@@ -61,13 +54,6 @@ class SessionLoop {
       if (end !== null) return end;
     }
     return { reason: `its ${most} turns are used up`, interrupted: false };
-  }
-
-  /** A run that is over for sessions, or that somebody stopped for now. */
-  private halted(): End | null {
-    const { phase } = this.host.state;
-    if (phase === "searching") return null;
-    return { reason: `the run is ${phase}`, interrupted: !isRunning(this.host.state) };
   }
 
   /** Asks for one turn within its reservation, and books it; null: nothing came, and it is worth another try. */
@@ -108,15 +94,7 @@ class SessionLoop {
 
   /** What would only come again suspends the run; a session that was cut off goes on with another one afterwards. */
   private failed(error: ResearcherFailedError): End | null {
-    if (suspendsRun(error.kind)) {
-      const { run } = configurationOf(this.host.state);
-      this.host.dispatch({
-        type: "suspend",
-        reason: error.message.slice(0, 4000),
-        todo: `${error.todo} Then \`trialist resume ${run}\`.`.trim().slice(0, 2000),
-      });
-      return { reason: error.message.slice(0, 4000), interrupted: true };
-    }
+    if (suspendsRun(error.kind)) return suspended(this.host, error);
     this.idle += 1;
     if (this.idle >= patience) return { reason: `${patience} turns in a row failed: ${error.message}`.slice(0, 4000), interrupted: false };
     return null;

@@ -43,9 +43,7 @@ export class ModelAsker {
     questionOf: (provider: ModelProvider, redact: (text: string) => string) => Question,
   ): Promise<Asked> {
     const { options, provider, dropped } = this;
-    const key = await keyOf(options, provider);
-    // A key as short as a word, as local servers take it, is no secret and would be found everywhere.
-    const redact = (text: string): string => options.redact(key === null || key.length < 8 ? text : text.replaceAll(key, "[key]"));
+    const { key, redact } = await keyOf(options, provider);
     return new Asking({
       provider,
       settings: options.settings,
@@ -63,7 +61,7 @@ export class ModelAsker {
   }
 }
 
-function providerOf(settings: ModelSettings): ModelProvider {
+export function providerOf(settings: ModelSettings): ModelProvider {
   const provider = providerNamed(settings.provider);
   const names = providers.map(({ name }) => name).join(", ");
   if (provider === null) throw new RangeError(`a model's provider is one of ${names}; ${settings.provider} was found`);
@@ -72,10 +70,19 @@ function providerOf(settings: ModelSettings): ModelProvider {
   return provider;
 }
 
-async function keyOf({ key, settings }: ModelResearcherOptions, provider: ModelProvider): Promise<string | null> {
-  const found = (await key())?.trim() ?? "";
-  if (found !== "") return found;
-  if (provider.keyVariable === null && settings.keyVariable === null) return null;
+/**
+ * The key for one request, and what takes it and other secrets out of a text.
+ * @throws ResearcherFailedError where one is needed and there is none
+ */
+export async function keyOf(
+  options: Pick<ModelResearcherOptions, "key" | "settings" | "redact">,
+  provider: ModelProvider,
+): Promise<{ readonly key: string | null; readonly redact: (text: string) => string }> {
+  const { settings } = options;
+  const key = (await options.key())?.trim() ?? "";
+  // A key as short as a word, as local servers take it, is no secret and would be found everywhere.
+  if (key !== "") return { key, redact: (text) => options.redact(key.length < 8 ? text : text.replaceAll(key, "[key]")) };
+  if (provider.keyVariable === null && settings.keyVariable === null) return { key: null, redact: options.redact };
   const variable = keyVariableOf(settings);
   const todo = `Set ${variable} to a key of ${settings.provider}.`;
   throw new ResearcherFailedError("key_refused", `no key for ${settings.model} (${settings.provider}): ${variable} is not set`, nothing, {

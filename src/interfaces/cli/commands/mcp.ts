@@ -7,6 +7,7 @@ import { Project } from "../../../app/project.js";
 import { openToolSession, type SessionRole, sessionRoles } from "../../../app/tool-sessions.js";
 import { ownVersion } from "../../../app/version.js";
 import { serveHttp } from "../../mcp/http.js";
+import { sessionSocket } from "../../mcp/session-socket.js";
 import { serveStdio } from "../../mcp/stdio.js";
 import { type CliCommand, type CommandInput, exitCodes, numberOption, textOption, wholeNumber } from "../command.js";
 import { describeRunOptions, runRequest } from "../run-options.js";
@@ -44,11 +45,15 @@ export const command: CliCommand = {
     const role = roleOf(textOption(input.options, "as") ?? "researcher");
     terminal.note(`run ${name}`);
     const frozen = resumed === undefined || input.options["frozen"] === true;
-    const owned = await ownRun(project, host, name, { frozen, progress: (line) => terminal.note(line) });
+    const version = await ownVersion();
+    const owned = await ownRun(project, host, name, {
+      frozen,
+      progress: (line) => terminal.note(line),
+      serveTools: sessionSocket(version),
+    });
     if (owned.run.state.phase === "paused" || owned.run.state.phase === "suspended")
       owned.runner.command({ type: "resume", reason: "served to MCP clients" });
     const port = numberOption(input.options, "http");
-    const version = await ownVersion();
     const clients =
       port === undefined
         ? () => serveStdio(openToolSession(owned, role), version)
@@ -101,8 +106,7 @@ async function serveUntilStopped(
 ): Promise<void> {
   const { file, tokens } = await mcpTokens(project, name);
   const server = await serveHttp({
-    host: "127.0.0.1",
-    port,
+    listen: { host: "127.0.0.1", port },
     tokens,
     version,
     openSession: (role) => openToolSession(owned, role),

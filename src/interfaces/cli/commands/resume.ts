@@ -2,6 +2,8 @@ import { openHost } from "../../../app/environments.js";
 import { comesFromOutside, inspectRun } from "../../../app/inspect.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
+import { ownVersion } from "../../../app/version.js";
+import { sessionSocket } from "../../mcp/session-socket.js";
 import { type CliCommand, reasonOption } from "../command.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
@@ -24,6 +26,7 @@ export const command: CliCommand = {
     const owned = await ownRun(project, await openHost(), name, {
       frozen: options.frozen === true,
       progress: (line) => terminal.note(line),
+      serveTools: sessionSocket(await ownVersion()),
     });
     owned.runner.command({ type: "resume", reason: String(options.reason) });
     const code = await driveRun(owned, name, terminal);

@@ -3,6 +3,8 @@ import { detachRun } from "../../../app/detach.js";
 import { openHost } from "../../../app/environments.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
+import { ownVersion } from "../../../app/version.js";
+import { sessionSocket } from "../../mcp/session-socket.js";
 import { type CliCommand, type CommandInput, exitCodes } from "../command.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
@@ -52,7 +54,11 @@ export const command: CliCommand = {
       terminal.data({ run: name, pid, log });
       return exitCodes.ok;
     }
-    const owned = await ownRun(project, host, name, { frozen: true, progress: (line) => terminal.note(line) });
+    const owned = await ownRun(project, host, name, {
+      frozen: true,
+      progress: (line) => terminal.note(line),
+      serveTools: sessionSocket(await ownVersion()),
+    });
     const code = await driveRun(owned, name, terminal);
     finalAnswer(project, name, terminal);
     return code;
