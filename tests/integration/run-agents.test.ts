@@ -152,7 +152,10 @@ describe("a coding agent in a long session", () => {
     ];
     configure({
       command: [
-        says("anthropic", `ask search '${JSON.stringify({ tools, mcp_servers: [{ url: "http://x" }], model: "dearest" })}'`),
+        says(
+          "anthropic",
+          `ask search '${JSON.stringify({ tools, tool_choice: { type: "auto" }, mcp_servers: [{ url: "http://x" }], model: "dearest" })}'`,
+        ),
         says("anthropic", "together 3"),
         says("anthropic", `ask picture '${JSON.stringify({ system: [{ type: "image", source: { type: "url", url: "http://x/y" } }] })}'`),
       ].join(" && "),
