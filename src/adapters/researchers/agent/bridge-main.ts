@@ -21,6 +21,8 @@ for (const [socket, port] of Object.entries(ports)) {
 
 // Held open by trialist for as long as the session lasts: without it nobody would measure or pay for what the agent does.
 const alive = connect(`${folder}/model.sock`, () => alive.write("GET /alive HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"));
+// Its answer has no end and is thrown away; unread, it would hide that the other side is gone.
+alive.resume();
 alive.on("error", () => undefined);
 alive.on("close", () => process.exit(70));
 
