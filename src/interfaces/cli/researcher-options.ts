@@ -9,7 +9,7 @@ export function describeResearcherOptions(program: Command): void {
     .addOption(
       new Option(
         "--researcher <researcher>",
-        "who proposes: a playbook's name, a model of trialist.config.yaml, PROVIDER:MODEL or command:LINE (default: reference)",
+        "who proposes: a playbook's name, a model of trialist.config.yaml, PROVIDER:MODEL, command:LINE or agent:NAME (default: reference)",
       ).env("TRIALIST_RESEARCHER"),
     )
     .addOption(new Option("--model <model>", "the model, where --researcher is a provider").env("TRIALIST_MODEL"))

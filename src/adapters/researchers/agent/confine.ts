@@ -17,7 +17,8 @@ export function confined(given: Readonly<Record<string, unknown>>, format: WireF
   const body: Record<string, unknown> = { ...given, ...format.added(given), model: settings.model };
   const changes = given["model"] === settings.model ? [] : [`asked for the model ${String(given["model"]).slice(0, 100)}`];
   if (given["previous_response_id"] != null) return "a request must hold its whole conversation: previous_response_id is not served";
-  if (fetches(given)) return "images and files must be in the request: the provider is not let fetch them from an address";
+  if (["messages", "input", "system"].some((field) => fetches(given[field])))
+    return "images and files must be in the request: the provider is not let fetch them from an address";
   for (const field of format.withheld) {
     if (given[field] === undefined) continue;
     if (body[field] === given[field]) delete body[field];
@@ -46,5 +47,6 @@ function fetches(value: unknown): boolean {
   if (!isObject(value)) return false;
   if (value["type"] === "item_reference") return true;
   if (fetched.has(value["type"]) && /"(?:https?:\/\/|file_id"|file_url")/i.test(JSON.stringify(value))) return true;
-  return ["messages", "input", "content", "system"].some((field) => fetches(value[field]));
+  // Not a tool's input: what an agent's own tools are given is no part that the provider reads.
+  return ["content", "output"].some((field) => fetches(value[field]));
 }

@@ -80,7 +80,7 @@ export class ModelProxy {
     const bill = new AgentBill(settings, price, asked.format, asked.request, body);
     const turn = await this.session.reserve(bill.worst());
     if (turn.refused !== null) {
-      refuse(response, 402, "trialist: the run's budget does not cover another request");
+      refuse(response, 402, `trialist: the run's budget does not cover another request: ${turn.refused}`);
       return this.stop(`budget: ${turn.refused}`);
     }
     if (this.over.signal.aborted || response.destroyed) return turn.end(nothing, null);

@@ -16,12 +16,14 @@ const example = `
 A researcher is one of the environment's playbooks (reference, random …), a language model, or command:LINE, a shell
 command that runs in the frozen environment, reads one JSON document { role, seed, round, violations, view } on standard
 input and writes { "plan": { "hypothesis": "…" }, "files": { "PATH": "new text" } } on standard output. A model is a name
-in trialist.config.yaml or PROVIDER:MODEL; its key comes from the environment, such as ANTHROPIC_API_KEY.
+in trialist.config.yaml or PROVIDER:MODEL; its key comes from the environment, such as ANTHROPIC_API_KEY. agent:NAME is a
+coding agent of trialist.config.yaml, which works in long sessions.
 
 Example:
   trialist run environments/flchain --max-trials 20 --parallel 2
   trialist run . --researcher anthropic:claude-sonnet-4-5 --max-cost 5
   trialist run . --researcher openai-compatible --model qwen3 --base-url http://127.0.0.1:11434/v1 --allow-unknown-price
+  trialist run . --organization sessions --researcher agent:claude --max-cost 5
   trialist run . --researcher 'command:python3 propose.py' --max-time 8h --name night`;
 
 export const command: CliCommand = {
