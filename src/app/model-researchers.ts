@@ -75,11 +75,13 @@ export function missingKeys(
   models: ModelConfiguration["models"],
   secrets: Secrets,
 ): string[] {
-  const missing = Object.keys(settings).filter((name) => name.startsWith(modelPrefix)).flatMap((name) => {
-    const variable = keyVariableOf(frozenOf(name, settings));
-    const isFound = variable === null || (secrets.variable(variable) ?? "").trim() !== "";
-    return isFound || models[name.slice(modelPrefix.length)]?.keyCommand != null ? [] : [variable];
-  });
+  const missing = Object.keys(settings)
+    .filter((name) => name.startsWith(modelPrefix))
+    .flatMap((name) => {
+      const variable = keyVariableOf(frozenOf(name, settings));
+      const isFound = variable === null || (secrets.variable(variable) ?? "").trim() !== "";
+      return isFound || models[name.slice(modelPrefix.length)]?.keyCommand != null ? [] : [variable];
+    });
   return [...new Set(missing)].filter((variable) => variable !== null);
 }
 

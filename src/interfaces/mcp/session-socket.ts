@@ -9,6 +9,7 @@ export function sessionSocket(version: string): ServeTools {
       tokens: { researcher: token },
       version,
       openSession: () => ({
+        role: "researcher",
         tools: tools.tools,
         call: (name, input, signal) => tools.call(name, input, signal),
         close: () => undefined,
