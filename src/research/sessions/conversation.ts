@@ -32,11 +32,11 @@ export class Conversation {
   private readonly spoken: SessionMessage[] = [];
   private readonly opening: SessionMessage[];
 
-  /** `base`: the trial that the working copy starts from. */
-  constructor(state: RunState, base: string) {
+  /** `base`: the trial that the working copy starts from. `redact`: takes secrets out of what the model is told. */
+  constructor(state: RunState, base: string, redact: (text: string) => string) {
     this.opening = [
       { role: "system", text: system },
-      { role: "user", text: situation(state, base) },
+      { role: "user", text: redact(situation(state, base)) },
     ];
   }
 

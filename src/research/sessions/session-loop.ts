@@ -37,7 +37,7 @@ class SessionLoop {
   ) {
     this.tools = toolDescriptions("researcher", host.services);
     this.desk = new SessionDesk(host, { id: session.id }, "researcher", session.base);
-    this.conversation = new Conversation(host.state, session.base);
+    this.conversation = new Conversation(host.state, session.base, host.redact);
   }
 
   async work(signal: AbortSignal): Promise<End> {
