@@ -28,6 +28,8 @@ export interface RunRequest extends ResearcherChoice {
   readonly organization: { readonly name: string; readonly configuration: Readonly<Record<string, unknown>> };
   readonly budget: BudgetLimits;
   readonly promotion: Partial<Promotion>;
+  /** When to end before the budget does. */
+  readonly stop?: Partial<RunConfiguration["stop"]>;
   readonly seed: number;
   readonly parallel: number;
   readonly sandbox: "bubblewrap" | "none";
@@ -139,6 +141,7 @@ async function resolveConfiguration(
     ...chosen,
     budget: request.budget,
     promotion: { ...environment.promotion, ...request.promotion },
+    stop: { target: request.stop?.target ?? null, patience: request.stop?.patience ?? null },
     seed: request.seed,
     parallel: request.parallel,
     sandbox: request.sandbox,

@@ -104,7 +104,7 @@ function promptBytesOf(
 ): number {
   const contract = roleNamed(role);
   const base = { trial: "t0", status: "keep", value: null, hypothesis: "", candidate } as const;
-  const view = { role, base, failure: null, memory: [], best: null, trialsLeft, activeMsLeft: null };
+  const view = { role, base, failure: null, memory: [], notes: [], best: null, trialsLeft, activeMsLeft: null };
   const { system, user, answer } = contract.prompt(contract.document(view, environment, blobs));
   return [system, user, JSON.stringify(answer.schema)].reduce((total, text) => total + byteLength(text), 0);
 }

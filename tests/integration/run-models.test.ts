@@ -162,6 +162,23 @@ describe("a run whose researcher is a language model", () => {
     expect(replayed).toMatchObject({ difference: null, taken: 0 });
   });
 
+  it("is told what the operator notes, from the next question on", async () => {
+    lab.write(numberPack({ seed, words: [], rule: "any" }));
+    let told: Promise<Ended> | null = null;
+    await serve((_request, index) => {
+      if (index === 0) told = trialist("note", "run", "stay below a thousand");
+      return answer(proposal({ "main.sh": `sleep 1; ${scoring(200 + index)["main.sh"]}` }));
+    });
+    expect((await runWith("openai-compatible", "--max-trials", "9", "--target", "203")).code).toBe(0);
+    expect((await (told as Promise<Ended> | null))?.code).toBe(0);
+    expect(server.requests[0]?.text).not.toContain("below a thousand");
+    expect(server.requests.at(-1)?.text).toContain("stay below a thousand");
+    const { state } = recorded();
+    expect(state.reason).toMatch(/^target: score is 2\d\d, wanted was 203$/);
+    expect(state.searchTrialsEnded).toBeLessThan(9);
+    expect(await replayRecorded(new Project(lab.project), "run", null, secretsOf({}))).toMatchObject({ difference: null, taken: 0 });
+  });
+
   it("stops clean at its cap, which its calls' worst case never passes", async () => {
     lab.write(numberPack({ seed, words: [], rule: "any" }));
     await serve((_request, index) =>

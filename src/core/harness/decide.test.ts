@@ -5,6 +5,7 @@ import type { Answer } from "../protocol/commands.js";
 import { RefusedError } from "../protocol/errors.js";
 import type { RunConfiguration } from "../protocol/run.js";
 import { due } from "./due.js";
+import { proposalView } from "./views.js";
 
 /** Values by the order of candidates: t0 is 1, t1 is 2 … unless the script says otherwise. */
 function world(script: Partial<World> = {}): World {
@@ -267,6 +268,35 @@ describe("budgets", () => {
     run.work();
     expect(run.state.budget.spent.computeMs).toBeLessThanOrEqual(10_020);
     expect(run.state.reason).toContain("computeMs");
+  });
+});
+
+describe("an end before the budget's", () => {
+  const rising = { measure: (subject: string) => ({ value: Number(subject.slice(1)) }) };
+
+  it("comes with the target, and not a trial later", () => {
+    const run = started(rising, { ...rule("any"), stop: { target: 3, patience: null } });
+    run.work();
+    expect(run.state).toMatchObject({ phase: "finished", reason: "target: score is 3, wanted was 3", leader: { trial: "t3" } });
+    expect(run.state.searchTrialsEnded).toBe(3);
+  });
+
+  it("comes after so many trials without a keep, counted from the last one", () => {
+    const falling = { measure: (subject: string) => ({ value: subject === "t2" ? 9 : -Number(subject.slice(1)) }) };
+    const run = started(falling, { ...rule("any"), stop: { target: null, patience: 3 } });
+    run.work();
+    expect(run.state).toMatchObject({ phase: "finished", reason: "patience: 3 trials in a row brought no keep", leader: { trial: "t2" } });
+    expect(run.state.searchTrialsEnded).toBe(5);
+  });
+});
+
+describe("a note of the operator", () => {
+  it("is in every view from the next question on, the newest ten of them", () => {
+    const run = until(started(), "run.calibrated");
+    for (let note = 1; note <= 12; note++) run.dispatch({ at: run.at, type: "note", reason: `note ${note}` });
+    expect(proposalView(run.state, "draft", "t0", run.at).notes).toEqual(Array.from({ length: 10 }, (_, index) => `note ${index + 3}`));
+    run.work();
+    expect(() => run.dispatch({ at: run.at, type: "note", reason: "too late" })).toThrow(RefusedError);
   });
 });
 

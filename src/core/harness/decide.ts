@@ -10,6 +10,7 @@ import {
   exhaust,
   finish,
   fireWakeUp,
+  note,
   openSpan,
   pause,
   resume,
@@ -49,6 +50,7 @@ const handlers: Handlers = {
   finish,
   cancel,
   retract,
+  note,
 };
 
 /**

@@ -59,6 +59,7 @@ export function frontierView(state: RunState, role: SessionRole): unknown {
     trials: listed.sort((a, b) => Number(a.slice(1)) - Number(b.slice(1))).map((id) => trialView(state, id, role)),
     open: state.openTrials,
     statuses: state.statuses,
+    notesOfTheOperator: state.notes,
     trialsLeft: left(budget.trials, "trials"),
     tokensLeft: left(budget.tokens, "tokens"),
     costUsdLeft: left(budget.costUsd, "costUsd"),

@@ -56,6 +56,10 @@ export interface RunState {
   /** By provider and model, what answered role calls and turns used. */
   models: Record<string, ModelBill>;
   searchTrialsEnded: number;
+  /** How many searched trials had ended when the last keep did. */
+  keptAfterTrials: number;
+  /** What the operator wants researchers to know, the newest last; bounded. */
+  notes: string[];
   /** Valid searched trials for views, bounded: the newest and the best by raw value. */
   recentValid: string[];
   topValid: string[];
@@ -234,6 +238,8 @@ export function initialState(): RunState {
     callCounts: { answered: 0, refused: 0, failed: 0, refusedInARow: 0, lastViolations: [] },
     models: {},
     searchTrialsEnded: 0,
+    keptAfterTrials: 0,
+    notes: [],
     recentValid: [],
     topValid: [],
     remeasuredAt: 0,

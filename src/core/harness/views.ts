@@ -27,6 +27,8 @@ export interface ProposalView {
   /** Valid trials: the best and the newest, oldest first. */
   readonly memory: readonly { readonly trial: string; readonly hypothesis: string; readonly status: TrialStatus; readonly value: number }[];
   readonly best: { readonly trial: string; readonly value: number } | null;
+  /** What the operator wants known, the newest last. */
+  readonly notes: readonly string[];
   readonly trialsLeft: number | null;
   readonly activeMsLeft: number | null;
 }
@@ -56,6 +58,7 @@ export function proposalView(state: RunState, role: string, base: string, now: n
           : [{ trial: each.id, hypothesis: each.hypothesis, status: each.status, value }];
       }),
     best: state.leader === null ? null : { trial: state.leader.trial, value: state.leader.values[metric] ?? 0 },
+    notes: [...state.notes],
     trialsLeft: trials === null ? null : trials - state.budget.spent.trials - state.budget.reserved.trials,
     activeMsLeft: wallMs === null ? null : Math.max(0, wallMs - activeTime(state, now)),
   };

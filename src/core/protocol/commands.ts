@@ -148,6 +148,8 @@ export const operatorCommand = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("resume"), reason: z.string().min(1).max(2000) }),
   z.strictObject({ type: z.literal("finish"), reason: z.string().min(1).max(2000) }),
   z.strictObject({ type: z.literal("cancel"), reason: z.string().min(1).max(2000) }),
+  /** A word to researchers: shown from the next call on. */
+  z.strictObject({ type: z.literal("note"), reason: z.string().min(1).max(2000) }),
   z.strictObject({ type: z.literal("retract"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
 ]);
 export type OperatorCommand = z.infer<typeof operatorCommand>;

@@ -275,7 +275,13 @@ function withReservationsByRole(data: unknown): unknown {
   const { configuration } = data as { configuration: { callReservation: unknown; limits: object } };
   const { callReservation, limits, ...rest } = configuration;
   return {
-    configuration: { ...rest, callReservations: { "*": callReservation }, researcherSettings: {}, limits: { ...limits, sessionTurns: 1 } },
+    configuration: {
+      ...rest,
+      callReservations: { "*": callReservation },
+      researcherSettings: {},
+      limits: { ...limits, sessionTurns: 1 },
+      stop: { target: null, patience: null },
+    },
   };
 }
 

@@ -16,6 +16,13 @@ export const runConfiguration = z.strictObject({
   researcherSettings: z.record(z.string(), z.record(z.string(), z.unknown())),
   budget: budgetLimits,
   promotion,
+  /** When to end before the budget does; null: never for that reason. */
+  stop: z.strictObject({
+    /** A value of the first metric that is good enough, once the best has it. */
+    target: z.number().nullable(),
+    /** Searched trials in a row that brought no keep. */
+    patience: z.number().int().positive().nullable(),
+  }),
   /** Varies researchers and policy draws, nothing else. */
   seed: z.number().int().nonnegative(),
   /** Trials in flight at once. */

@@ -44,6 +44,15 @@ export function wholeNumber(name: string): (text: string) => number {
   };
 }
 
+/** A number from the command line. @throws UsageError with the option's name */
+export function anyNumber(name: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() === "" || !Number.isFinite(value)) throw new UsageError(`${name} expects a number, ${JSON.stringify(text)} was given`);
+    return value;
+  };
+}
+
 /** A number above 0 from the command line. @throws UsageError with the option's name */
 export function positiveNumber(name: string): (text: string) => number {
   return (text) => {

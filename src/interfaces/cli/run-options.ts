@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { createRun } from "../../app/create-run.js";
 import type { BudgetLimits } from "../../core/protocol/budget.js";
-import { type CommandInput, numberOption, positiveNumber, textOption, wholeNumber } from "./command.js";
+import { anyNumber, type CommandInput, numberOption, positiveNumber, textOption, wholeNumber } from "./command.js";
 import { durationOption } from "./duration.js";
 import { promotionRule } from "./promotion-options.js";
 import { UsageError } from "./usage-error.js";
@@ -18,6 +18,8 @@ export function describeRunOptions(program: Command): void {
     .option("--max-compute <duration>", "cap of CPU time of all stages, such as 2h", durationOption("--max-compute"))
     .option("--max-cost <dollars>", "cap of what language models cost, in US dollars", positiveNumber("--max-cost"))
     .option("--max-tokens <n>", "cap of language models' tokens, in and out", positiveNumber("--max-tokens"))
+    .option("--target <value>", "end once the best has this value of the first metric", anyNumber("--target"))
+    .option("--patience <n>", "end after so many trials in a row without a keep", wholeNumber("--patience"))
     .option("--rule <rule>", "promotion: any, threshold or confirmed (default: the environment's)")
     .option("--confirmations <n>", "fresh-seed pairs per confirmation", wholeNumber("--confirmations"))
     .option("--seed <n>", "seed of researchers and of the policy's draws", wholeNumber("--seed"), 1)
@@ -35,6 +37,7 @@ export function runRequest(input: CommandInput): Omit<RunRequest, "organization"
     name: textOption(options, "name") ?? null,
     budget: budgetOf(options),
     promotion: promotionOf(options),
+    stop: { target: numberOption(options, "target") ?? null, patience: numberOption(options, "patience") ?? null },
     seed: numberOption(options, "seed") ?? 1,
     parallel: numberOption(options, "parallel") ?? 1,
     sandbox,

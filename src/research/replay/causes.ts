@@ -106,6 +106,7 @@ function submitted(plan: EventData<"plan.proposed">, { ahead, state, blobs }: Pl
 function operated({ action, reason, subject }: EventData<"operator.acted">): TimelessCommand[] {
   switch (action) {
     case "pause":
+    case "note":
     case "resume":
     case "finish":
     case "cancel":

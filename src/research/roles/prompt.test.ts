@@ -33,6 +33,7 @@ const document: fc.Arbitrary<ProposalDocument> = fc.record({
     maxLength: 60,
   }),
   best: fc.option(fc.record({ trial: fc.constant("t1"), value: fc.double() })),
+  notes: fc.array(text, { maxLength: 12 }),
   trialsLeft: fc.option(fc.nat()),
   activeMsLeft: fc.option(fc.nat()),
 });

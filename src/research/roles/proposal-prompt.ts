@@ -24,6 +24,7 @@ export interface ProposalDocument {
   readonly failure: { readonly status: string; readonly stage: string; readonly reason: string; readonly output: string } | null;
   readonly memory: readonly { readonly trial: string; readonly hypothesis: string; readonly status: string; readonly value: number }[];
   readonly best: { readonly trial: string; readonly value: number } | null;
+  readonly notes: readonly string[];
   readonly trialsLeft: number | null;
   readonly activeMsLeft: number | null;
 }
@@ -36,6 +37,7 @@ const budgets = {
   files: { title: "The files you start from", bytes: 48 * 1024 },
   result: { title: "What they gave", bytes: 8 * 1024 },
   memory: { title: "What was tried", bytes: 8 * 1024 },
+  notes: { title: "What the operator wants you to know", bytes: 4 * 1024 },
   state: { title: "Where the run stands", bytes: 1024 },
 } as const;
 
@@ -121,6 +123,14 @@ function sectionsOf(document: ProposalDocument): Section[] {
     { ...files, drop: "middle", text: filesThatFit(base.files, files.bytes) },
     { ...budgets.result, drop: "middle", text: resultOf(document) },
     { ...budgets.memory, drop: "middle", text: newestThatFit(document.memory.map(remembered), budgets.memory.bytes) },
+    {
+      ...budgets.notes,
+      drop: "middle",
+      text: newestThatFit(
+        document.notes.map((note) => `- ${note}`),
+        budgets.notes.bytes,
+      ),
+    },
     { ...budgets.state, drop: "end", text: stateOf(document) },
   ];
 }

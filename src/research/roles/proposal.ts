@@ -77,6 +77,8 @@ function proposalDocument(view: ProposalView, environment: Environment, blobs: B
           },
     memory: view.memory,
     best: view.best,
+    // Views of an earlier build have none.
+    notes: view.notes ?? [],
     trialsLeft: view.trialsLeft,
     activeMsLeft: view.activeMsLeft,
   };

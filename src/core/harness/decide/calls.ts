@@ -6,6 +6,7 @@ import { suspendsRun } from "../../protocol/call-failure.js";
 import { canonicalJson, digestOf } from "../../protocol/canonical.js";
 import type { Answer, CandidateProposal, Command, Decision, PlanProposal, Submission } from "../../protocol/commands.js";
 import type { EventData, RunEvent, Violation } from "../../protocol/events.js";
+import { gain, primaryMetric } from "../../protocol/measurement.js";
 import { surfaceViolations, violation } from "../admission.js";
 import { drawsOf } from "../draw.js";
 import { hasRoomForRound, roundReservation } from "../reservations.js";
@@ -29,6 +30,8 @@ export const advance: Handler<Of<"advance">> = (state, command) => {
     // A trial that cannot end in the time that is left would be cancelled half-way: it is not started.
     return idle(state) ? only(...finishing(state, "budget: wall-clock, the time left is less than one trial takes", true)) : only();
   }
+  const enough = goodEnough(state);
+  if (enough !== null) return idle(state) ? only(...finishing(state, enough, true)) : only();
   const move = organizationNamed(configuration.organization.name).next(state.organization, state, drawsOf(configuration.seed));
   switch (move.kind) {
     case "wait":
@@ -53,6 +56,17 @@ export const advance: Handler<Of<"advance">> = (state, command) => {
       return requestCall(state, move, command.at);
   }
 };
+
+/** Why the search may end before its budget does; null: it may not. */
+function goodEnough(state: RunState): string | null {
+  const { stop, environment } = configurationOf(state);
+  const metric = primaryMetric(environment);
+  const best = state.leader?.values[metric.name];
+  if (stop.target !== null && best !== undefined && gain(metric, best, stop.target) >= 0)
+    return `target: ${metric.name} is ${best}, wanted was ${stop.target}`;
+  if (stop.patience === null || state.searchTrialsEnded - state.keptAfterTrials < stop.patience) return null;
+  return `patience: ${stop.patience} trials in a row brought no keep`;
+}
 
 function requestCall(state: RunState, move: Extract<Move, { kind: "call" }>, at: number): Decision {
   const configuration = configurationOf(state);

@@ -83,6 +83,11 @@ export const cancel: Handler<Of<"cancel">> = (state, command) => {
   });
 };
 
+export const note: Handler<Of<"note">> = (state, command) => {
+  refuseOver(state);
+  return only(acted("note", command.reason));
+};
+
 export const suspend: Handler<Of<"suspend">> = (state, command) => {
   if (over.includes(state.phase) || state.phase === "suspended") return only();
   return only({ type: "run.suspended", data: { reason: command.reason, todo: command.todo } });

@@ -59,8 +59,13 @@ export const runHandlers = {
   "drift.noticed": (state, data) => {
     state.drift.push({ measurement: data.measurement, message: data.message });
   },
-  "operator.acted": () => undefined,
+  "operator.acted": (state, data) => {
+    if (data.action === "note") state.notes = [...state.notes, data.reason].slice(-rememberedNotes);
+  },
 } satisfies Partial<EventHandlers>;
+
+/** Notes of the operator that researchers see. */
+const rememberedNotes = 10;
 
 function halt(state: RunState, phase: RunState["phase"], reason: string, todo: string, at: number): void {
   if (state.spanStartedAt !== null) closeSpan(state, at);

@@ -230,6 +230,7 @@ function endTrial(state: RunState, data: EventData<"trial.ended">): void {
   if (trial.kind !== "search") return;
   state.statuses[data.status] = (state.statuses[data.status] ?? 0) + 1;
   state.searchTrialsEnded += 1;
+  if (data.status === "keep") state.keptAfterTrials = state.searchTrialsEnded;
   if (statusClasses[data.status] === "valid") rememberValid(state, trial);
   // Nothing was learnt about this content: it may be proposed again.
   if (statusClasses[data.status] === "excluded" && state.candidates[trial.candidate.blob] === trial.id)
