@@ -4,8 +4,11 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 import { harnessTrial } from "./harness-trial.js";
 import { helpStart } from "./help-start.js";
 import { ledgerAppend } from "./ledger-append.js";
+import { promptGrowth } from "./prompt-growth.js";
+import { replayRate } from "./replay-rate.js";
 import { type BenchResult, figure } from "./result.js";
 import { circumstances, writeResults } from "./results-file.js";
+import { roleCallOverhead } from "./role-call-overhead.js";
 import { runOpen } from "./run-open.js";
 import { sandboxStart } from "./sandbox-start.js";
 import { slotsBusy } from "./slots-busy.js";
@@ -29,6 +32,9 @@ const benches: readonly Bench[] = [
   { rows: ["sandbox-start"], run: sandboxStart },
   { rows: ["open-checkpoint", "open-checkpoint-memory", "open-replay"], run: runOpen },
   { rows: ["durable-append"], run: () => ledgerAppend() },
+  { rows: ["role-call-researcher", "role-call-runner"], run: roleCallOverhead },
+  { rows: ["prompt-growth-bytes", "prompt-growth-time"], run: promptGrowth },
+  { rows: ["replay-rate"], run: replayRate },
   { rows: ["help-start"], run: helpStart },
 ];
 

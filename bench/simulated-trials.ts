@@ -20,7 +20,7 @@ const mostEvents = 2000;
  * once, and events reach the disk in large batches. Ends with `trials` searched trials, the checkpoints that the run's
  * own rule left, and no clean end, as after a kill.
  */
-export function simulateRun(ledger: Ledger, trials: number): void {
+export function simulateRun(ledger: Ledger, trials: number, answer: (number: number) => Uint8Array = answerFor): void {
   const batches = new InBatches(ledger);
   let now = 1.7e12;
   const run = Run.open(batches, () => {
@@ -29,7 +29,7 @@ export function simulateRun(ledger: Ledger, trials: number): void {
   });
   run.dispatch({ type: "start", configuration: worldConfiguration(), baseline: storeBaseline(run), references: [] });
   run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
-  new Simulation(run).search(trials);
+  new Simulation(run, answer).search(trials);
   batches.flush();
 }
 
@@ -40,17 +40,27 @@ export function simulateRun(ledger: Ledger, trials: number): void {
 export class Simulation {
   /** Time that the researcher, the stages and the evaluator of this world took: no harness's time. */
   worldMs = 0;
-  private calls: number;
 
-  constructor(private readonly run: Run) {
-    this.calls = run.state.counters.call;
-  }
+  constructor(
+    private readonly run: Run,
+    /** What the researcher says to its call of this number. */
+    private readonly answerOf: (number: number) => Uint8Array = answerFor,
+  ) {}
 
   /** Until so many more trials have ended. */
   search(trials: number): void {
     const goal = this.run.state.searchTrialsEnded + trials;
     while (this.run.state.searchTrialsEnded < goal) this.step();
     this.run.commit();
+  }
+
+  /** Does all that is due before the next role call, and names that call, which is left to whoever asked. */
+  nextCall(): Extract<Due, { kind: "call" }> {
+    for (;;) {
+      const [first] = due(this.run.state, this.run.now());
+      if (first?.kind === "call") return first;
+      this.step();
+    }
   }
 
   private step(): void {
@@ -87,7 +97,8 @@ export class Simulation {
     );
   }
 
-  private answer(id: string): void {
+  /** Answers a call as this world's researcher does. */
+  answer(id: string): void {
     const { run } = this;
     const call = run.state.calls[id];
     if (call === undefined) return;
@@ -96,8 +107,7 @@ export class Simulation {
     const role = roleNamed(call.role);
     const view = JSON.parse(decoder.decode(blobs.blob(call.view.blob))) as AnyView;
     JSON.stringify(role.prompt(role.document(view, configurationOf(run.state).environment, blobs)));
-    this.calls += 1;
-    const raw = this.byWorld(() => answerFor(this.calls));
+    const raw = this.byWorld(() => this.answerOf(this.calls));
     const answer = role.read(raw, trialOf(run.state, call.base).candidate.blob, blobs);
     run.take({ type: "answer_call", call: id, output: run.putBlob(raw), answer, usage: nothing, model: null, traffic: null });
   }
@@ -132,6 +142,10 @@ export class Simulation {
 
   private end(measurement: string, result: EventData<"attempt.ended">["result"]): void {
     this.run.take({ type: "end_attempt", measurement, result, usage: { ...nothing, computeMs: 980.5 } });
+  }
+
+  private get calls(): number {
+    return this.run.state.counters.call;
   }
 
   private byWorld<T>(work: () => T): T {

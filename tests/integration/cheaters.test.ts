@@ -34,7 +34,7 @@ const noWalls: Opening = { sandbox: "none" };
 /** Besides without walls: an evaluator that takes its time, so that what stayed behind does not have to be quick. */
 const noWallsNoHurry: Opening = {
   sandbox: "none",
-  contract: [["run: python3 evaluate.py }", "run: sleep 1; python3 evaluate.py; sleep 1 }"]],
+  contract: [["run: python3 evaluate.py }", "run: sleep 4; python3 evaluate.py; sleep 1 }"]],
 };
 const importsOutputs: Opening = {
   contract: [["run: python3 evaluate.py }", 'run: PYTHONPATH="$TRIALIST_ARTIFACTS" python3 evaluate.py }']],
