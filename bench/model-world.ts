@@ -45,5 +45,7 @@ export function modelConfiguration(baseUrl: string, changes: Partial<RunConfigur
 
 /** The run's researcher, over HTTP, recorded and billed as in every run. */
 export function modelResearchers({ researcherSettings }: RunConfiguration): ReadonlyMap<string, Researcher> {
-  return new Map([[researcherName, modelResearcherNamed(researcherName, researcherSettings, {}, noSecrets)]]);
+  return new Map([
+    [researcherName, modelResearcherNamed(researcherName, { settings: researcherSettings, models: {}, secrets: noSecrets, offline: null })],
+  ]);
 }

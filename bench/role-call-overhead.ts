@@ -60,6 +60,7 @@ function row(name: string, way: "researcher" | "runner", taken: readonly Turn[],
       note: `${what}; medians of ${taken.length} calls in turns, questions of ${figure(of((turn) => turn.bytes / 1024))} KiB`,
     },
     { atMost: bar },
+    "more than half of what the runner adds is one durable transaction of the answer, its files and its traffic, which waits for the disk",
   );
 }
 

@@ -23,7 +23,7 @@ const configuration = (baseUrl) => `models:
     model: smollm2-135m-instruct
     base_url: ${baseUrl}
     context_tokens: ${contextTokens}
-    max_output_tokens: 300
+    max_output_tokens: 400
     timeout_seconds: 600
     price: { input: 0, output: 0 }
 `;

@@ -8,7 +8,7 @@ import type { BlobReference } from "../../core/protocol/ids.js";
 import { changedManifest, newTexts } from "./candidate-change.js";
 import { type ProposalDocument, proposalPrompt, proposalPromptBytes } from "./proposal-prompt.js";
 import { type Blobs, manifestAt, type Role } from "./role.js";
-import { longestAnswer, plainSentence, readJson } from "./tolerant-json.js";
+import { breaksOff, longestAnswer, plainSentence, readJson } from "./tolerant-json.js";
 
 const decoder = new TextDecoder();
 
@@ -125,5 +125,7 @@ function noJson(raw: Uint8Array): Violation {
   if (raw.byteLength === 0) return violation("empty_answer", "the answer was empty: one JSON document must come", null);
   if (raw.byteLength > longestAnswer)
     return violation("too_long", `the answer holds ${raw.byteLength} bytes, at most ${longestAnswer} are read`, null);
+  if (breaksOff(decoder.decode(raw)))
+    return violation("not_json", "the JSON document breaks off before its end: answer with a shorter one, whole", null);
   return violation("not_json", "the answer must be one JSON document and nothing else", null);
 }

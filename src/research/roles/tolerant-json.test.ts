@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { longestAnswer, plainFile, plainSentence, readJson } from "./tolerant-json.js";
+import { breaksOff, longestAnswer, plainFile, plainSentence, readJson } from "./tolerant-json.js";
 
 const answer = { plan: { hypothesis: "it helps" }, files: [{ path: "a.py", content: 'print("<think>{}")\n' }] };
 const json = JSON.stringify(answer);
@@ -34,7 +34,15 @@ describe("an answer of a language model", () => {
     ["a cut-off object", json.slice(0, -4)],
     ["a text of more than the longest answer", `${json}${" ".repeat(longestAnswer)}`],
   ])("is not read out of %s", (_what, text) => {
-    expect(read(text)).not.toEqual(answer);
+    expect(read(text)).toBeUndefined();
+  });
+
+  it("is known to break off when it was cut, wherever that is", () => {
+    for (let length = json.indexOf("{") + 1; length < json.length; length++) {
+      expect(breaksOff(json.slice(0, length))).toBe(true);
+      expect(read(json.slice(0, length))).toBeUndefined();
+    }
+    for (const whole of [json, `Here: ${json} Well {`, "no object"]) expect(breaksOff(whole)).toBe(false);
   });
 
   it("is read whatever prose stands around it", () => {

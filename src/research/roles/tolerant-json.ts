@@ -22,7 +22,7 @@ const patience = 20_000_000;
 
 /**
  * The object in the text that has most of these members, the last one of several: a draft in a thought comes before the
- * answer. Undefined when there is none.
+ * answer. Undefined when there is none: of an answer that was cut, the small objects that closed before are not the answer.
  */
 export function readJson(text: string, members: readonly string[]): Record<string, unknown> | undefined {
   if (text.length > longestAnswer) return undefined;
@@ -31,9 +31,15 @@ export function readJson(text: string, members: readonly string[]): Record<strin
   const having = (object: Record<string, unknown>): number => members.filter((member) => Object.hasOwn(object, member)).length;
   let best: Record<string, unknown> | undefined;
   for (const found of objectsIn(text)) {
-    if (best === undefined || having(found) >= having(best)) best = found;
+    if (having(found) > 0 && (best === undefined || having(found) >= having(best))) best = found;
   }
   return best;
+}
+
+/** Whether an object begins in the text and does not end, as in an answer that was cut at the most tokens of output. */
+export function breaksOff(text: string): boolean {
+  const start = text.indexOf("{");
+  return start >= 0 && endOfObject(text, start) === null;
 }
 
 function withoutThoughts(text: string): string {
