@@ -24,14 +24,14 @@ interface Asked {
 const researchers = {
   playbook: { words: () => ["--researcher", playbookName], name: "a playbook command in the sandbox", isSandboxed: true },
   model: {
-    words: (baseUrl) => ["--researcher", "openai-compatible", "--model", stubModel, "--base-url", baseUrl],
+    words: (baseUrl) => ["--researcher", "openai-compatible", "--model", stubModel, "--base-url", baseUrl, "--allow-unknown-price"],
     name: "the stub model",
     isSandboxed: false,
   },
 } satisfies Record<string, Asked>;
 
 /** Who is asked for trialist's candidates. */
-export const researcher: Asked = researchers.playbook;
+export const researcher: Asked = researchers.model;
 
 /** trialist as its users start it, one trial at a time in bubblewrap. */
 export async function runTrialist(parent: string, server: StubServer, steps: number): Promise<Side> {
