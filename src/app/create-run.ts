@@ -9,7 +9,7 @@ import type { BudgetLimits } from "../core/protocol/budget.js";
 import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
 import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
-import type { ManifestReference } from "../core/protocol/ids.js";
+import { externalResearcher, type ManifestReference } from "../core/protocol/ids.js";
 import { type RunConfiguration, runConfiguration } from "../core/protocol/run.js";
 import { Run } from "../research/runner/run.js";
 import { refuseMisplacedAgents } from "./agents.js";
@@ -49,6 +49,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
   const models = await loadModelConfiguration(project.folder);
   const chosen = chooseResearchers(request, models, frozen.environment);
+  refuseMisfits(request, chosen);
   refuseUnaffordable(request, chosen);
   refuseMissingKeys(missingKeys(chosen.researcherSettings, models.models, secretsOf(host.variables)));
   refuseMisplacedAgents({ ...request, ...chosen }, { project, host, environmentFolder: request.environmentFolder });
@@ -69,6 +70,26 @@ export async function createRun(project: Project, host: Host, request: RunReques
     ledger.close();
   }
   return name;
+}
+
+/** Who works in long sessions, and who answers role calls, is known before anything is measured. */
+function refuseMisfits({ organization }: RunRequest, { researchers }: ChosenResearchers): void {
+  const isSessions = organization.name === "sessions";
+  const isServed = isSessions && organization.configuration["sessions"] === 0;
+  const external = Object.values(researchers).includes(externalResearcher);
+  if (external && !isServed)
+    throw new RefusedError({
+      expected: "a researcher of this machine",
+      found: externalResearcher,
+      todo: "`trialist mcp ENVIRONMENT` makes a run whose trials come from outside.",
+    });
+  const generalist = researchers["generalist"] ?? researchers["*"] ?? "";
+  if (!isSessions || isServed || /^(model|agent):/.test(generalist)) return;
+  throw new RefusedError({
+    expected: "a researcher that works in long sessions: a language model or a coding agent",
+    found: JSON.stringify(generalist),
+    todo: "Name one, such as --researcher anthropic:MODEL, or leave --organization away.",
+  });
 }
 
 function refuseMissingKeys(variables: readonly string[]): void {

@@ -1,5 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { execa } from "execa";
 import { z } from "zod";
+import type { Droppable } from "../adapters/researchers/model/dropped-parameters.js";
 import { withFallback } from "../adapters/researchers/model/fallback.js";
 import type { ModelResearcherOptions } from "../adapters/researchers/model/model-asker.js";
 import { modelResearcher } from "../adapters/researchers/model/model-researcher.js";
@@ -53,13 +55,16 @@ export function frozenOf(name: string, settings: RunConfiguration["researcherSet
   return frozenModel.parse(settings[name]);
 }
 
+/** In place of a key where there is no network: nobody writes this, so that nothing is mistaken for it. */
+const noKey = randomUUID();
+
 /** What models of a run are made of. */
 export interface ModelParts {
   readonly settings: RunConfiguration["researcherSettings"];
   readonly models: ModelConfiguration["models"];
   readonly secrets: Secrets;
-  /** Over this fetch alone, without a key and without waiting; null: over the network. */
-  readonly offline: typeof fetch | null;
+  /** Over this fetch alone, without a key and without waiting, with parameters that the model had refused; null: over the network. */
+  readonly offline: { readonly fetch: typeof fetch; readonly dropped: ReadonlySet<Droppable> } | null;
 }
 
 /** The model of a run's configuration as a researcher that answers role calls. */
@@ -101,8 +106,8 @@ export function modelOptions(name: string, { settings, models, secrets, offline 
     settings: frozen,
     price: frozen.price,
     redact: secrets.redact,
-    key: () => (offline === null ? keyOf(frozen, command, secrets) : Promise.resolve("replayed")),
-    ...(offline === null ? {} : { fetch: offline, sleep: () => Promise.resolve() }),
+    key: () => (offline === null ? keyOf(frozen, command, secrets) : Promise.resolve(noKey)),
+    ...(offline === null ? {} : { ...offline, sleep: () => Promise.resolve() }),
   };
 }
 
@@ -116,7 +121,9 @@ function connectionOf(frozen: ModelSettings, now: ModelSettings | undefined): Pa
 async function keyOf(settings: ModelSettings, command: string | null, secrets: Secrets): Promise<string | null> {
   if (command === null) {
     const variable = keyVariableOf(settings);
-    return variable === null ? null : (secrets.variable(variable) ?? null);
+    const key = variable === null ? null : (secrets.variable(variable) ?? null);
+    if (key !== null) secrets.learn(key.trim());
+    return key;
   }
   try {
     const { stdout } = await execa("sh", ["-c", command], { timeout: 30_000, stdin: "ignore" });

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+
 /** Secrets of this process's environment, which must get nowhere else. */
 export interface Secrets {
   /** A text without the secrets in it. */
@@ -9,9 +11,14 @@ export interface Secrets {
 }
 
 /** Names of variables whose values are secrets. */
-const secretName = /key|token|secret|passw|credential|auth/i;
+const secretName = /key|token|secret|passw|credential|auth(?!or)/i;
 /** A shorter value would be found in every text. Characters. */
 const shortest = 8;
+
+/** Where something lies, such as a socket or a file with a key; a key may begin with a slash too. */
+function isPath(value: string): boolean {
+  return value.startsWith("/") && existsSync(value);
+}
 
 /** Finds the secrets among the variables by their names. */
 export function secretsOf(variables: Readonly<Record<string, string | undefined>>): Secrets {
@@ -21,7 +28,7 @@ export function secretsOf(variables: Readonly<Record<string, string | undefined>
   };
   for (const [name, value] of Object.entries(variables)) {
     // A path or a number under such a name is where something lies, not the thing.
-    if (secretName.test(name) && value !== undefined && !/^(?:\/|\d+$)/.test(value)) learn(value);
+    if (secretName.test(name) && value !== undefined && !/^\d+$/.test(value) && !isPath(value)) learn(value);
   }
   return {
     // The longest first: a secret may hold another one.

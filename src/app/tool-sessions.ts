@@ -1,6 +1,5 @@
 import type { SessionRole } from "../core/harness/session-views.js";
 import type { ToolDescription } from "../core/ports/session-model.js";
-import { nothing } from "../core/protocol/budget.js";
 import { externalResearcher } from "../core/protocol/ids.js";
 import { type DeskHost, SessionDesk, type ToolResult } from "../research/sessions/desk.js";
 import { toolDescriptions } from "../research/tools/descriptions.js";
@@ -36,8 +35,9 @@ export function openToolSession({ runner }: OwnedRun, role: SessionRole): ToolSe
     },
     close(reason) {
       isClosed = true;
-      if (session.id === null || host.state.sessions[session.id] === undefined) return;
-      host.dispatch({ type: "close_session", session: session.id, reason, interrupted: false, usage: nothing });
+      const open = session.id === null ? undefined : host.state.sessions[session.id];
+      // A preflight that it left in the middle is billed at its reservation.
+      if (open !== undefined) host.dispatch({ type: "close_session", session: open.id, reason, interrupted: false, usage: open.reserved });
     },
   };
 }

@@ -18,6 +18,11 @@ function lab(): SharingLab {
   return made;
 }
 
+/** Ends badly where a package is to be seen that was installed for the system's own Python. */
+const seesNoPackages = `import glob, os
+assert not [p for f in glob.glob("/usr/lib/python3*/*-packages") + glob.glob("/usr/local/lib/python3*/*-packages") for p in os.listdir(f)]
+`;
+
 type Contract = NonNullable<Opening["contract"]>;
 /** Fewer repetitions, so that a test ends within a minute. */
 const brief = (confirmations: number): Contract => [
@@ -37,7 +42,8 @@ describe("flchain", () => {
       `${program("flchain_installed")}${baseline}`,
       ...cheats.slice(1).map((name) => `${program()}${baseline}${planting(name)}`),
     ];
-    const run = await studied(pack, candidates, { contract: brief(2) }, lab());
+    const run = await studied(pack, [...candidates, `${seesNoPackages}${baseline}`], { contract: brief(2) }, lab());
+    expect(run.end(`t${candidates.length + 1}`).status).toBe("discard");
     expect(cheats.map((cheat, index) => `${cheat}: ${run.end(`t${index + 1}`).status}`)).toEqual(
       cheats.map((cheat) => `${cheat}: discard`),
     );

@@ -110,6 +110,12 @@ describe("a run whose researcher is a language model", () => {
       ["another shape", '{"name": "x"}', "plan_missing files_missing", "hypothesis"],
       ["a 10 MB string", proposal({ "main.sh": "x".repeat(10 * 2 ** 20) }), "too_long", "bytes"],
       ["ids that do not exist", proposal({ "main.sh": "x\n" }, { responds_to: ["t77"] }), "unknown_trial", "t77"],
+      [
+        "ids nested without end",
+        `{"plan":{"hypothesis":"h","responds_to":${"[".repeat(20_000)}${"]".repeat(20_000)}},"files":{"main.sh":"x"}}`,
+        "unknown_trial",
+        "no text",
+      ],
       ["a path outside", proposal({ "../../x": "x" }), "path_outside", "../../x"],
       ["an absolute path", proposal({ "/etc/passwd": "x" }), "path_outside", "/etc/passwd"],
       ["a file that may not be edited", proposal({ "evaluate.sh": "exit 0\n" }), "not_editable", "evaluate.sh"],

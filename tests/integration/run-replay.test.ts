@@ -102,6 +102,19 @@ describe("a recorded run under another policy", () => {
   });
 });
 
+describe("a record that somebody added to", () => {
+  it("is a difference, not taken for granted", async () => {
+    const project = new Project(fresh);
+    await importRun(project, join(new URL("../golden-ledgers", import.meta.url).pathname, "golden-2.jsonl"), "forged");
+    const ledger = openSqliteLedger(project.existingRun("forged"), { mode: "own", blobFolder: project.blobFolder });
+    const data = { trial: "t2", previous: "t1", estimate: { score: 1e9 }, cause: "promotion" };
+    ledger.append(ledger.head, 1, [{ type: "leader.changed", version: 1, data }]);
+    ledger.close();
+    const { difference } = await replayRecorded(project, "forged", null, secretsOf({}));
+    expect(difference?.message).toMatch(/leader\.changed is on record, and nothing that is on record causes it/);
+  });
+});
+
 function filesIn(source: { blob(digest: string): Uint8Array }, data: unknown): string[] {
   const { candidate } = data as { candidate: { blob: string } };
   const { files } = JSON.parse(Buffer.from(source.blob(candidate.blob)).toString("utf8")) as { files: { digest: string }[] };

@@ -9,7 +9,8 @@ export class CacheUnusableError extends TrialistError {
   readonly kind = "infrastructure";
 }
 
-const kinds = ["environments", "runtimes", "data", "scratch", "executors"] as const;
+/** `empty` stays so: it is shown in place of folders that nobody is to see. */
+const kinds = ["environments", "runtimes", "data", "scratch", "executors", "empty"] as const;
 type CacheKind = (typeof kinds)[number];
 
 /**

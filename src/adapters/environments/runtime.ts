@@ -7,6 +7,7 @@ import { digestOf, digestOfValue } from "../../core/protocol/canonical.js";
 import { assertReachable } from "../sandbox/identity.js";
 import { withLock } from "./build-lock.js";
 import type { Cache } from "./cache.js";
+import { hiddenSystemPackages } from "./hidden-packages.js";
 import { lockFaults, namesPackages } from "./lock-file.js";
 import { buildVirtualEnvironment, RuntimeBuildError } from "./python-installer.js";
 import { findPython, isSystem, type PythonInterpreter } from "./python-interpreter.js";
@@ -56,7 +57,7 @@ export async function pythonRuntime(lockFile: string, requires: string, cache: C
   }
   return {
     path: [join(folder, "bin")],
-    mounts: [folder, ...(isSystem(python) ? [] : [python.prefix])].map(readOnly),
+    mounts: [...[folder, ...(isSystem(python) ? [] : [python.prefix])].map(readOnly), ...hiddenSystemPackages(cache)],
     environment: { VIRTUAL_ENV: folder },
   };
 }

@@ -54,10 +54,17 @@ export function readPlan(plan: unknown): PlanProposal | Violation[] {
   const { hypothesis, expected_change: expected, responds_to: respondsTo = [] } = plan;
   if (typeof hypothesis !== "string" || hypothesis.trim() === "")
     return [violation("hypothesis_missing", "plan.hypothesis must be a text of a sentence or two", null)];
-  const named = Array.isArray(respondsTo) ? respondsTo.slice(0, maxRespondsTo) : [];
+  // Small models like to write [""] for none.
+  const named = Array.isArray(respondsTo) ? respondsTo.filter((id) => id !== "").slice(0, maxRespondsTo) : [];
   const wrong = named.find((id) => typeof id !== "string" || !trialId.safeParse(id).success);
   if (wrong !== undefined)
-    return [violation("unknown_trial", `plan.responds_to names trials, such as t3; ${JSON.stringify(wrong).slice(0, 100)} is none`, null)];
+    return [
+      violation(
+        "unknown_trial",
+        `plan.responds_to names trials, such as t3; ${typeof wrong === "string" ? JSON.stringify(wrong.slice(0, 80)) : `a value that is no text`} is none`,
+        null,
+      ),
+    ];
   return {
     hypothesis: hypothesis.slice(0, maxHypothesis),
     expectedGain: typeof expected === "number" && Number.isFinite(expected) ? expected : null,

@@ -1,4 +1,4 @@
-import { exceeds } from "../protocol/budget.js";
+import { exceeds, nothing } from "../protocol/budget.js";
 import { externalResearcher } from "../protocol/ids.js";
 import { worstCase } from "./decide/measurements.js";
 import { activeTime, configurationOf, type OpenMeasurement, type RunState } from "./state.js";
@@ -61,8 +61,9 @@ function dueMeasurements(state: RunState): Due[] {
   if (room === 0 || waiting.length === 0) return list;
   const cap = exceeds(state.budget, budget, worstCase(environment.stages));
   if (cap === null) return [...list, ...waiting.slice(0, room).map(dueMeasurement)];
-  // A running attempt settles below its reservation and makes room; with none running there will be no more room.
-  return running.length > 0 ? list : [...list, { kind: "exhaust", cap }];
+  // What is in flight settles below its reservation and makes room; where what is spent leaves none, there will be no more.
+  const isSpent = exceeds({ ...state.budget, reserved: nothing }, budget, worstCase(environment.stages)) !== null;
+  return running.length > 0 || !isSpent ? list : [...list, { kind: "exhaust", cap }];
 }
 
 function dueMeasurement(measurement: OpenMeasurement): Due {

@@ -24,6 +24,8 @@ interface Client {
   readonly transport: StreamableHTTPServerTransport;
   /** When it asked last: one that vanished without a word makes room for another. */
   seenAt: number;
+  /** Requests that are being answered. */
+  waiting: number;
 }
 
 export interface McpHttpServer {
@@ -76,10 +78,15 @@ async function handle(
   const client = typeof named === "string" ? clients.get(named) : undefined;
   if (typeof named === "string" && client?.role !== role)
     return refuse(response, 404, "there is no such session for this token: initialize again");
-  if (client === undefined && clients.size >= mostClients) await closeIdlest(clients);
-  const { transport } = client ?? (await connect(role, options, clients));
-  if (client !== undefined) client.seenAt = Date.now();
-  await transport.handleRequest(request, response, body?.value);
+  if (client === undefined && clients.size >= mostClients && !(await closeIdlest(clients, role)))
+    return refuse(response, 503, `at most ${mostClients} clients at once`);
+  const served = client ?? (await connect(role, options, clients));
+  served.seenAt = Date.now();
+  if (request.method === "POST") served.waiting += 1;
+  response.once("close", () => {
+    if (request.method === "POST") served.waiting -= 1;
+  });
+  await served.transport.handleRequest(request, response, body?.value);
 }
 
 async function connect(role: SessionRole, options: HttpOptions, clients: Map<string, Client>): Promise<Client> {
@@ -90,7 +97,7 @@ async function connect(role: SessionRole, options: HttpOptions, clients: Map<str
       clients.set(id, client);
     },
   });
-  const client: Client = { role, transport, seenAt: Date.now() };
+  const client: Client = { role, transport, seenAt: Date.now(), waiting: 0 };
   transport.onclose = () => {
     if (transport.sessionId !== undefined) clients.delete(transport.sessionId);
     session.close("the client left");
@@ -99,9 +106,12 @@ async function connect(role: SessionRole, options: HttpOptions, clients: Map<str
   return client;
 }
 
-async function closeIdlest(clients: ReadonlyMap<string, Client>): Promise<void> {
-  const [idlest] = [...clients.values()].sort((a, b) => a.seenAt - b.seenAt);
+/** Makes room among the clients of one role, never at the cost of one that waits for an answer; false: there is none to be made. */
+async function closeIdlest(clients: ReadonlyMap<string, Client>, role: SessionRole): Promise<boolean> {
+  const idle = [...clients.values()].filter((client) => client.role === role && client.waiting === 0);
+  const [idlest] = idle.sort((a, b) => a.seenAt - b.seenAt);
   await idlest?.transport.close();
+  return idlest !== undefined;
 }
 
 function roleOf(authorization: string | undefined, tokens: HttpOptions["tokens"]): SessionRole | null {

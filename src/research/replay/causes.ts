@@ -2,8 +2,8 @@ import { type RunState, trialOf } from "../../core/harness/state.js";
 import type { Submission, TimelessCommand } from "../../core/protocol/commands.js";
 import type { EventData, EventType, StoredRunEvent } from "../../core/protocol/events.js";
 import { trialRecords } from "../engine/trial-records.js";
-import { roleNamed } from "../roles/registry.js";
 import { type Blobs, manifestAt } from "../roles/role.js";
+import { readSafely } from "../runner/role-call.js";
 import { startingCandidates } from "./starting-candidates.js";
 
 /** What a cause is looked for in: the fold of all that came before, the events from here on, and the recorded blobs. */
@@ -78,7 +78,7 @@ function answered(
 ): TimelessCommand[] {
   const call = state.calls[id];
   if (call === undefined) return [];
-  const answer = roleNamed(call.role).read(blobs.blob(output.blob), trialOf(state, call.base).candidate.blob, blobs);
+  const answer = readSafely(call.role, blobs.blob(output.blob), trialOf(state, call.base).candidate.blob, blobs);
   return [cause({ type: "answer_call", call: id, output, answer, usage, model, traffic })];
 }
 

@@ -9,8 +9,8 @@ import { RefusedError } from "../../core/protocol/errors.js";
 import { parseEvent, type StoredRunEvent } from "../../core/protocol/events.js";
 import type { RunConfiguration } from "../../core/protocol/run.js";
 import { trialRecords } from "../engine/trial-records.js";
-import { roleNamed } from "../roles/registry.js";
 import type { Blobs } from "../roles/role.js";
+import { readSafely } from "../runner/role-call.js";
 import { type RecordedAttempt, Recording } from "./recording.js";
 import { startingCandidates } from "./starting-candidates.js";
 
@@ -134,7 +134,7 @@ class Driver {
         if (kind !== "cancelled") this.take({ type: "fail_call", call: id, kind, message, todo, usage, model, traffic });
       } else if (data.output !== null) {
         const base = trialOf(this.state, open.base).candidate.blob;
-        const answer = roleNamed(open.role).read(this.source.blob(data.output.blob), base, this.blobs);
+        const answer = readSafely(open.role, this.source.blob(data.output.blob), base, this.blobs);
         this.take({ type: "answer_call", call: id, output: data.output, answer, usage, model, traffic });
       }
     }

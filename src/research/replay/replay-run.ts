@@ -120,8 +120,11 @@ class Replay {
   }
 
   /** A submission that was refused left no candidate; what an older build recorded of an operator may be unknown here. */
-  private takenAsIs(event: StoredRunEvent, ahead: readonly StoredRunEvent[]): number {
-    const length = event.type === "plan.proposed" && ahead[1]?.type === "plan.refused" ? 2 : 1;
+  private takenAsIs(event: StoredRunEvent, ahead: readonly StoredRunEvent[]): number | string {
+    const isRefusal = event.type === "plan.proposed" && ahead[1]?.type === "plan.refused";
+    const isKnown = isRefusal || event.type === "run.blobs_pruned" || event.type === "operator.acted";
+    if (!isKnown) return `${event.type} is on record, and nothing that is on record causes it`;
+    const length = isRefusal ? 2 : 1;
     this.counts.taken += length;
     return length;
   }

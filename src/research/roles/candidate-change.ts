@@ -8,11 +8,12 @@ import { plainFile } from "./tolerant-json.js";
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
-/** The texts that the proposal gives its files; null deletes one. */
+/** The texts that the proposal gives its files; null deletes one. `clean`: takes off what a model adds around a file. */
 export function newTexts(
   proposal: Pick<Proposal, "files" | "edits">,
   base: CandidateManifest,
   blobs: Blobs,
+  clean: (text: string) => string = plainFile,
 ): Map<string, string | null> | Violation[] {
   const files = new Map(base.files.map((file) => [file.path, file.digest]));
   const applied = applyEdits(proposal.edits, (path) => {
@@ -20,7 +21,7 @@ export function newTexts(
     return digest === undefined ? undefined : decoder.decode(blobs.blob(digest));
   });
   if (Array.isArray(applied)) return applied;
-  const whole = [...proposal.files].map(([path, text]) => [path, text === null ? null : plainFile(text)] as const);
+  const whole = [...proposal.files].map(([path, text]) => [path, text === null ? null : clean(text)] as const);
   return new Map([...whole, ...applied]);
 }
 

@@ -76,6 +76,12 @@ describe("a field of an answer", () => {
     expect(plainFile("x = 1\n</tool_call>")).toBe("x = 1\n");
   });
 
+  it("takes time in proportion to its length, whatever blanks it holds", () => {
+    const blanks = "\n".repeat(2_000_000);
+    expect(plainFile(`x = 1${blanks}y = 2\n`)).toHaveLength(blanks.length + 11);
+    expect(plainFile(`x = 1${blanks}<|im_end|>`)).toBe("x = 1\n");
+  });
+
   it("keeps a file that holds fences and tokens of its own", () => {
     const own = "text\n```python\nx = 1\n```\nmore <|im_end|> <think> here\n";
     expect(plainFile(own)).toBe(own);

@@ -56,9 +56,7 @@ export function plainSentence(text: string): string {
 
 /** A file's text without the fence, the thought before it and the template's tokens after it that a model added. */
 export function plainFile(text: string): string {
-  const body = text
-    .replace(/^\s*<(think|thinking|thought|reasoning)>[\s\S]*?<\/\1>\s*/i, "")
-    .replace(/(?:\s*(?:<\|[^<>|\n]{1,40}\|>|<\/(?:tool_call|function|parameter|invoke)>))+\s*$/i, "\n");
+  const body = withoutTokens(text.replace(/^\s*<(think|thinking|thought|reasoning)>[\s\S]*?<\/\1>\s*/i, ""));
   const fenced = /^\s*```[^\n`]*\n([\s\S]*?)\n?```\s*$/.exec(body);
   // A fence in the middle is the file's own: only one around the whole is the model's.
   return fenced?.[1] === undefined || fenced[1].includes("\n```") ? body : `${fenced[1]}\n`;
@@ -124,4 +122,17 @@ function repaired(text: string): string {
     }
   }
   return parts.join("");
+}
+
+const token = /(?:<\|[^<>|\n]{1,40}\|>|<\/(?:tool_call|function|parameter|invoke)>)$/i;
+
+/** The text without tokens of templates at its end; the end alone is looked at, whatever the length. */
+function withoutTokens(text: string): string {
+  let body = text;
+  for (;;) {
+    const trimmed = body.trimEnd();
+    const found = token.exec(trimmed.slice(-64));
+    if (found === null) return body;
+    body = `${trimmed.slice(0, trimmed.length - found[0].length).trimEnd()}\n`;
+  }
 }

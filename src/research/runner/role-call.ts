@@ -1,8 +1,10 @@
+import { violation } from "../../core/harness/admission.js";
 import { configurationOf, type OpenCall, trialOf } from "../../core/harness/state.js";
 import { type ModelRecord, type Researcher, ResearcherFailedError, type RoleRequest } from "../../core/ports/researcher.js";
 import type { Amount } from "../../core/protocol/budget.js";
-import type { TimelessCommand } from "../../core/protocol/commands.js";
+import type { Answer, TimelessCommand } from "../../core/protocol/commands.js";
 import { RefusedError } from "../../core/protocol/errors.js";
+import { mapTexts } from "../roles/map-texts.js";
 import { repairOf } from "../roles/prompt.js";
 import { type AnyView, roleNamed } from "../roles/registry.js";
 import type { Blobs } from "../roles/role.js";
@@ -54,12 +56,22 @@ async function asked(
     const { raw, usage, model } = await researcher.answer(request, signal);
     const call = run.state.calls[request.call];
     if (call === undefined || !host.wanted(request.call)) return null;
-    const answer = roleNamed(call.role).read(raw, trialOf(run.state, call.base).candidate.blob, blobs);
+    const answer = readSafely(call.role, raw, trialOf(run.state, call.base).candidate.blob, blobs);
     return { type: "answer_call", call: call.id, output: blobs.putBlob(raw), answer, usage, ...bill(model) };
   } catch (error) {
     if (!(error instanceof ResearcherFailedError)) throw error;
     const { kind, message, todo, usage, model } = error;
     return { type: "fail_call", call: request.call, kind, message, todo, usage, ...bill(model) };
+  }
+}
+
+/** An answer that no reader stands (nested too deeply, for example) is one that cannot be read: it is billed and asked again. */
+export function readSafely(role: string, raw: Uint8Array, base: string, blobs: Blobs): Answer {
+  try {
+    return roleNamed(role).read(raw, base, blobs);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { kind: "unreadable", violations: [violation("not_json", "the answer is nested too deeply to be read", null)] };
   }
 }
 
@@ -97,13 +109,6 @@ function allowanceOf(call: OpenCall, caps: { readonly costUsd: number | null; re
     tokens: caps.tokens === null ? Number.POSITIVE_INFINITY : reservation.tokens,
     computeMs: Number.POSITIVE_INFINITY,
   };
-}
-
-function mapTexts(value: unknown, map: (text: string) => string): unknown {
-  if (typeof value === "string") return map(value);
-  if (Array.isArray(value)) return value.map((each) => mapTexts(each, map));
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, mapTexts(each, map)]));
 }
 
 function researcherNamed(researchers: ReadonlyMap<string, Researcher>, name: string): Researcher {

@@ -3,8 +3,10 @@ import { isRunning } from "../../core/harness/due.js";
 import type { SessionRole } from "../../core/harness/session-views.js";
 import { type RunState, trialOf } from "../../core/harness/state.js";
 import type { Command, TimelessCommand } from "../../core/protocol/commands.js";
+import { isDeeperThan } from "../../core/protocol/depth.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import type { RunEvent } from "../../core/protocol/events.js";
+import { mapTexts } from "../roles/map-texts.js";
 import type { Blobs } from "../roles/role.js";
 import { toolsOf } from "../tools/registry.js";
 import { type ToolContext, ToolProblem, type ToolServices } from "../tools/tool.js";
@@ -31,6 +33,9 @@ export interface ToolResult {
 
 /** Longest result of a tool, in characters: a session's context is not to be filled by one call. */
 const longestResult = 100_000;
+
+/** Levels of a tool's input: none needs more than four. */
+const deepest = 32;
 
 /** One open session at its desk: every tool call is performed on the live run and recorded with what it gave. */
 export class SessionDesk {
@@ -59,11 +64,13 @@ export class SessionDesk {
     const tool = known.find((each) => each.name === name);
     if (tool === undefined)
       return problem(`there is no tool ${JSON.stringify(name.slice(0, 80))} here; there are ${known.map((each) => each.name).join(", ")}`);
+    if (isDeeperThan(given, deepest)) return problem(`the input is nested more than ${deepest} levels deep`);
     const input = tool.input.safeParse(given ?? {});
     if (!input.success) return problem(input.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("\n"));
     try {
       const value = await tool.run(this.context(), input.data, signal);
-      return { text: JSON.stringify(value, null, 1), isError: false };
+      // Secrets are taken out before the value is written as JSON, which would change how they look.
+      return { text: JSON.stringify(mapTexts(value, this.host.redact), null, 1), isError: false };
     } catch (error) {
       if (error instanceof ToolProblem || error instanceof RefusedError) return problem(error.message);
       throw error;
@@ -105,8 +112,13 @@ export class SessionDesk {
   private record(tool: string, given: unknown, result: ToolResult): void {
     const session = this.session.id;
     if (session === null || this.host.state.sessions[session] === undefined) return;
-    const traffic = { protocol: "trialist/tool-call@1", tool: tool.slice(0, 80), input: given ?? {}, ...result };
-    const bytes = new TextEncoder().encode(this.host.redact(JSON.stringify(traffic)));
+    const traffic = {
+      protocol: "trialist/tool-call@1",
+      tool: tool.slice(0, 80),
+      input: isDeeperThan(given, deepest) ? "(too deep)" : (given ?? {}),
+      ...result,
+    };
+    const bytes = new TextEncoder().encode(JSON.stringify(mapTexts(traffic, this.host.redact)));
     this.host.dispatch({ type: "record_tool", session, tool: tool.slice(0, 80), traffic: this.host.blobs.putBlob(bytes) });
   }
 }

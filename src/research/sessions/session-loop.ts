@@ -2,6 +2,7 @@ import { drawsOf } from "../../core/harness/draw.js";
 import { configurationOf, type OpenSession } from "../../core/harness/state.js";
 import { ResearcherFailedError } from "../../core/ports/researcher.js";
 import type { SessionModel, SessionTurn, ToolDescription } from "../../core/ports/session-model.js";
+import { type Amount, exceeds, nothing } from "../../core/protocol/budget.js";
 import { suspendsRun } from "../../core/protocol/call-failure.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import { toolDescriptions } from "../tools/descriptions.js";
@@ -11,6 +12,8 @@ import { type End, haltOf, suspended } from "./ends.js";
 
 /** Turns in a row that only talk, or fail, after which a session ends. */
 const patience = 3;
+/** Tool calls of one answer that are performed. */
+const mostCalls = 16;
 
 /**
  * Drives one long session: turn by turn the model calls tools on the live run, until it says that it is done, its turns
@@ -61,12 +64,8 @@ class SessionLoop {
     const { host, model, session, tools } = this;
     const messages = this.conversation.messages();
     const reservation = model.worstCase(messages, tools);
-    try {
-      host.dispatch({ type: "reserve_turn", session: session.id, reservation });
-    } catch (error) {
-      if (error instanceof RefusedError) return { reason: error.message, interrupted: false };
-      throw error;
-    }
+    const refused = await this.reserve(reservation, signal);
+    if (refused !== null) return refused;
     const { budget, seed } = configurationOf(host.state);
     const allowance = {
       ...reservation,
@@ -82,6 +81,25 @@ class SessionLoop {
       if (!(error instanceof ResearcherFailedError)) throw error;
       this.book(error.usage, error.model);
       return this.failed(error);
+    }
+  }
+
+  /** Reserves the turn, waiting while others hold what is left; its end, where what is spent leaves no room. */
+  private async reserve(reservation: Amount, signal: AbortSignal): Promise<End | null> {
+    const { host, session } = this;
+    for (;;) {
+      try {
+        host.dispatch({ type: "reserve_turn", session: session.id, reservation });
+        return null;
+      } catch (error) {
+        if (!(error instanceof RefusedError)) throw error;
+        const { budget } = configurationOf(host.state);
+        const isSpent = exceeds({ ...host.state.budget, reserved: nothing }, budget, reservation) !== null;
+        const halt = haltOf(host.state);
+        if (isSpent || halt !== null || host.state.sessions[session.id] === undefined)
+          return halt ?? { reason: error.message, interrupted: false };
+        await nextEvent(host, signal);
+      }
     }
   }
 
@@ -112,10 +130,27 @@ class SessionLoop {
     }
     this.idle = 0;
     this.conversation.answered(text, toolCalls);
-    for (const call of toolCalls) {
+    for (const [index, call] of toolCalls.entries()) {
+      if (index >= mostCalls) {
+        this.conversation.told(call, `at most ${mostCalls} tool calls in one answer are performed: call it again`, true);
+        continue;
+      }
       const { text: told, isError } = await this.desk.call(call.name, inputOf(call), signal);
       this.conversation.told(call, told, isError);
     }
     return null;
   }
+}
+
+function nextEvent(host: DeskHost, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = host.onEvent(() => {
+      stop();
+      resolve();
+    });
+    signal.addEventListener("abort", () => {
+      stop();
+      reject(signal.reason as Error);
+    });
+  });
 }

@@ -31,7 +31,7 @@ export class Workbench {
 
   /** Changes the copy; null, or what is wrong, and nothing was changed. */
   change(files: Files, edits: readonly Edit[]): Violation[] | null {
-    const texts = newTexts({ files, edits }, this.manifest, this.blobs);
+    const texts = newTexts({ files, edits }, this.manifest, this.blobs, (text) => text);
     if (Array.isArray(texts)) return texts;
     this.manifest = changedManifest(this.manifest, texts, this.blobs);
     for (const path of texts.keys()) this.edited.add(path);

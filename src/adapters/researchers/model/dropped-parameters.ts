@@ -4,6 +4,9 @@ import type { Exchange } from "./traffic.js";
 /** What a model may not take, each left out once it has said so. */
 export type Droppable = "temperature" | "topP" | "reasoningEffort" | "schema" | "json" | "maxTokens";
 
+/** All of them, in the order of the rules below. */
+export const droppable: readonly Droppable[] = ["maxTokens", "temperature", "topP", "reasoningEffort", "schema", "json"];
+
 interface Rule {
   readonly what: Droppable;
   readonly says: RegExp;

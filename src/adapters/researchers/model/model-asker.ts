@@ -18,6 +18,8 @@ export interface ModelResearcherOptions {
   /** Takes secrets out of what is sent, comes back and is recorded. It is given JSON, which what it puts in place may not break. */
   readonly redact: (text: string) => string;
   readonly fetch?: typeof globalThis.fetch;
+  /** What the model is known to refuse; default nothing. */
+  readonly dropped?: ReadonlySet<Droppable>;
   readonly sleep?: Sleep;
   /** Milliseconds; wall clock, as servers name dates. */
   readonly now?: () => number;
@@ -30,10 +32,11 @@ export interface ModelResearcherOptions {
 export class ModelAsker {
   private readonly provider: ModelProvider;
   /** What the model has refused once is not offered again. */
-  private readonly dropped = new Set<Droppable>();
+  private readonly dropped: Set<Droppable>;
 
   constructor(private readonly options: ModelResearcherOptions) {
     this.provider = providerOf(options.settings);
+    this.dropped = new Set(options.dropped);
   }
 
   /** `questionOf` makes the question with secrets taken out. @throws ResearcherFailedError when no answer came */

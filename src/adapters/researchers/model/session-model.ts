@@ -1,5 +1,6 @@
 import type { JSONSchema7, LanguageModelV3CallOptions, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import type { SessionMessage, SessionModel, ToolCall, ToolDescription } from "../../../core/ports/session-model.js";
+import { isDeeperThan } from "../../../core/protocol/depth.js";
 import { commonOptions } from "./call-options.js";
 import { ModelAsker, type ModelResearcherOptions } from "./model-asker.js";
 import { worstCaseOfRequest } from "./worst-case.js";
@@ -19,9 +20,13 @@ export function sessionModel(options: ModelResearcherOptions): SessionModel {
     },
     async turn(request, signal) {
       const { session, turn, seed, allowance, messages, tools } = request;
-      const { content, usage, model } = await asker.ask({ call: session, round: turn, seed, allowance }, signal, (provider) => ({
+      const { content, usage, model } = await asker.ask({ call: session, round: turn, seed, allowance }, signal, (provider, redact) => ({
         bytes: bytesOf(messages, tools),
-        options: (without) => ({ ...commonOptions(provider, settings, without), prompt: promptOf(messages), ...toolOptions(tools) }),
+        options: (without) => ({
+          ...commonOptions(provider, settings, without),
+          prompt: promptOf(messages.map((message) => withoutSecrets(message, redact))),
+          ...toolOptions(tools),
+        }),
       }));
       const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
       const toolCalls = content.flatMap((part): ToolCall[] =>
@@ -51,6 +56,11 @@ function promptOf(messages: readonly SessionMessage[]): LanguageModelV3Prompt {
   });
 }
 
+function withoutSecrets(message: SessionMessage, redact: (text: string) => string): SessionMessage {
+  if (message.role !== "assistant") return { ...message, text: redact(message.text) };
+  return { ...message, text: redact(message.text), toolCalls: message.toolCalls.map((call) => ({ ...call, input: redact(call.input) })) };
+}
+
 /** Providers refuse empty texts. */
 function saidBy({ text }: { readonly text: string }): { type: "text"; text: string }[] {
   return text === "" ? [] : [{ type: "text", text }];
@@ -63,7 +73,8 @@ function calledBy({ id, name, input }: ToolCall): { type: "tool-call"; toolCallI
 /** What is no JSON goes back as an empty object: providers take nothing else, and the tool's result says what was wrong. */
 function parsedOr(input: string): unknown {
   try {
-    return JSON.parse(input);
+    const parsed: unknown = JSON.parse(input);
+    return isDeeperThan(parsed, 32) ? {} : parsed;
   } catch {
     return {};
   }

@@ -116,7 +116,8 @@ function tooDear(state: RunState, cap: BudgetDimension, role: string, wanted: Am
 }
 
 function idle(state: RunState): boolean {
-  return state.openTrials.length === 0 && Object.keys(state.calls).length === 0;
+  const turns = Object.values(state.sessions).filter((session) => session.isTurnOpen);
+  return state.openTrials.length === 0 && Object.keys(state.calls).length === 0 && turns.length === 0;
 }
 
 function dueRemeasurement(state: RunState): RunEvent | null {

@@ -179,7 +179,7 @@ export function finishing(state: RunState, reason: string, drain: boolean, ended
   const events: RunEvent[] = state.phase === "finishing" && drain ? [] : [{ type: "run.finishing", data: { reason, drain } }];
   events.push(
     ...cancelCalls(state, reason, endedCall),
-    ...closeSessions(state, reason, (session) => session.researcher === externalResearcher),
+    ...closeSessions(state, reason, (session) => !drain || session.researcher === externalResearcher),
   );
   if (!drain) events.push(...cancelTrials(state, reason));
   return events;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { RunState } from "../../harness/state.js";
+import { externalResearcher } from "../../protocol/ids.js";
 import type { Organization } from "../organization.js";
 
 const configuration = z.strictObject({
@@ -34,18 +35,23 @@ export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
   evolve(fold, event, state) {
     switch (event.type) {
       case "session.opened":
+        // What comes from outside comes and goes as it likes.
+        if (event.data.researcher === externalResearcher) return;
         fold.open[event.data.session] = 0;
         fold.places[event.data.session] = event.data.base;
         if (fold.interrupted?.session === event.data.reopens) fold.interrupted = null;
         return;
       case "session.submitted":
+        if (fold.open[event.data.session] === undefined) return;
         fold.open[event.data.session] = (fold.open[event.data.session] ?? 0) + 1;
         fold.places[event.data.session] = newestTrial(state);
         return;
       case "session.closed":
+        if (fold.open[event.data.session] === undefined) return;
         fold.fruitless = fold.open[event.data.session] === 0 ? fold.fruitless + 1 : 0;
         return forget(fold, event.data.session);
       case "session.interrupted":
+        if (fold.open[event.data.session] === undefined) return;
         fold.interrupted = { session: event.data.session, base: fold.places[event.data.session] ?? "t0" };
         return forget(fold, event.data.session);
       default:

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { createRun } from "../../../app/create-run.js";
 import { openHost } from "../../../app/environments.js";
 import { inspectRun } from "../../../app/inspect.js";
@@ -6,6 +7,8 @@ import { type OwnedRun, ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
 import { openToolSession, type SessionRole, sessionRoles } from "../../../app/tool-sessions.js";
 import { ownVersion } from "../../../app/version.js";
+import { isRunning } from "../../../core/harness/due.js";
+import { printable } from "../../../research/report/hostile-text.js";
 import { serveHttp } from "../../mcp/http.js";
 import { sessionSocket } from "../../mcp/session-socket.js";
 import { serveStdio } from "../../mcp/stdio.js";
@@ -84,9 +87,11 @@ function roleOf(text: string): SessionRole {
 /** The run goes on while clients are served; reads are served after its end, and it is left when they have gone. */
 async function driveAndServe(owned: OwnedRun, clients: () => Promise<void>, name: string, terminal: Terminal): Promise<number> {
   const { run, runner } = owned;
-  const working = runner.work();
+  const served = new AbortController();
+  const working = keepWorking(owned, served.signal, terminal);
   try {
     await Promise.race([clients(), working.then(() => new Promise<never>(() => undefined))]);
+    served.abort();
     runner.leave();
     await working;
   } finally {
@@ -98,6 +103,21 @@ async function driveAndServe(owned: OwnedRun, clients: () => Promise<void>, name
   terminal.note(`\`trialist mcp --run ${name}\` goes on.`);
   return exitCodes.suspended;
 }
+
+/** Drives the run while clients are served: a run that somebody pauses and resumes goes on, and one that is over is still read. */
+async function keepWorking({ run, runner }: OwnedRun, served: AbortSignal, terminal: Terminal): Promise<void> {
+  for (;;) {
+    await runner.work();
+    const { phase, reason } = run.state;
+    if (served.aborted || phase === "finished" || phase === "cancelled") return;
+    terminal.note(printable(`the run is ${phase}: ${reason}`));
+    while (!isRunning(run.state) && !served.aborted) await sleep(lookMs, undefined, { signal: served }).catch(() => undefined);
+    if (served.aborted) return;
+  }
+}
+
+/** How often it is looked whether a halted run goes on, in ms. */
+const lookMs = 300;
 
 async function serveUntilStopped(
   owned: OwnedRun,
