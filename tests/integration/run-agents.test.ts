@@ -175,6 +175,24 @@ describe("a coding agent in a long session", () => {
     expect(turns.filter(({ data }) => data.session === "s1").map(({ data }) => data.turn)).toEqual([1, 2, 3, 4]);
   });
 
+  it("is refused what cannot be read, and nobody else is troubled by it", async () => {
+    await serves(() => noUsage("done"));
+    const sends = `const deep = "[".repeat(20000) + "]".repeat(20000);
+      const bad = [["//", "{}"], ["/v1/messages", '{"model":{"toString":1,"valueOf":1}}'], ["/v1/messages", '{"messages":' + deep + "}"]];
+      (async () => {
+        for (const [path, body] of bad) {
+          const { status } = await fetch(process.env.ANTHROPIC_BASE_URL + path, { method: "POST", body });
+          if (status < 400 || status >= 500) process.exit(9);
+        }
+      })();`;
+    const program = join(lab.folder, "agent", "sends.cjs");
+    writeFileSync(program, sends);
+    configure({ command: `node ${program}` });
+    await ended("--max-trials", "1", "--max-cost", "5");
+    expect(new Set(reasons())).toEqual(new Set(["the agent ended: exit code 0"]));
+    expect(server.requests).toHaveLength(0);
+  });
+
   it("reads what a stream of events says it used, and hands the stream on", async () => {
     const events = [
       {

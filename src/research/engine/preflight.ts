@@ -71,6 +71,8 @@ async function perform(
     const run = { id, stage, repeat: 1, seed, sandbox, prepared, folders, manifest, content: host.blob, hostEnvironment };
     await executor.start(await stageExecution({ ...run, collectMaxBytes: collectCap(gates) }));
     signal.addEventListener("abort", stop, { once: true });
+    // It may have been aborted while the stage was being started.
+    if (signal.aborted) stop();
     const found = await executor.wait(id);
     signal.throwIfAborted();
     if (found.state === "gone") return { passed: false, stage: stage.name, reason: found.reason, output: "", cpuMs: 0 };

@@ -38,6 +38,9 @@ async function endOf(host: DeskHost, agent: SessionAgent, session: AgentSession,
     const reason = await agent.drive(session, signal);
     return { reason: host.redact(reason).slice(0, 4000), interrupted: false };
   } catch (error) {
+    // A run that was halted meanwhile ended the agent: whatever it then failed with is not the reason.
+    const halt = haltOf(host.state);
+    if (halt !== null && (error instanceof ResearcherFailedError || signal.aborted)) return halt;
     if (!(error instanceof ResearcherFailedError) || signal.aborted) throw error;
     if (suspendsRun(error.kind)) return suspended(host, error);
     return { reason: error.message.slice(0, 4000), interrupted: false };

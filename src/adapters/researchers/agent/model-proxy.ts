@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { ResearcherFailedError } from "../../../core/ports/researcher.js";
 import type { AgentSession } from "../../../core/ports/session-agent.js";
 import { nothing } from "../../../core/protocol/budget.js";
+import { isDeeperThan } from "../../../core/protocol/depth.js";
 import { failureOf, type ModelFailure } from "../model/failures.js";
 import { keyOf, type ModelResearcherOptions, providerOf } from "../model/model-asker.js";
 import type { Exchange } from "../model/traffic.js";
@@ -71,7 +72,8 @@ export class ModelProxy {
   }
 
   private async handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const asked = await this.read(incoming);
+    // What an agent sends is hostile: whatever cannot be read is refused, and is nobody else's trouble.
+    const asked = await this.read(incoming).catch(() => ({ status: 400, message: "the request cannot be read" }));
     if ("message" in asked) return refuse(response, asked.status, asked.message);
     const { settings, price } = this.options;
     const { key, redact } = await keyOf(this.options, providerOf(settings));
@@ -102,7 +104,8 @@ export class ModelProxy {
     const text = await textOf(incoming);
     if (text === null) return { status: 413, message: `a request holds at most ${longestBody} bytes` };
     const body = parsed(text);
-    if (body === null) return { status: 400, message: "the body must be a JSON object" };
+    if (body === null || isDeeperThan(body, deepest))
+      return { status: 400, message: `the body must be a JSON object of at most ${deepest} levels` };
     const request = confined(body, format, this.options.settings);
     if (typeof request === "string") return { status: 400, message: `trialist: ${request}` };
     return { format, request, query: search };
@@ -115,6 +118,9 @@ export class ModelProxy {
     if (failure !== null && lasting.has(failure.kind)) this.stop(asError(failure));
   }
 }
+
+/** Levels of a request: the schema of a tool is the deepest thing in one. */
+const deepest = 200;
 
 export function asError({ kind, message, todo }: ModelFailure): ResearcherFailedError {
   return new ResearcherFailedError(kind, message, nothing, { todo });

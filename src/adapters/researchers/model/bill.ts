@@ -90,6 +90,9 @@ export class Bill {
   }
 }
 
+/** No answer uses more tokens: a server that says so tells nothing. */
+const mostTokens = 1e9;
+
 function whole(count: number | undefined): number {
-  return count === undefined || !Number.isFinite(count) ? 0 : Math.max(0, Math.ceil(count));
+  return count === undefined || !Number.isFinite(count) || count > mostTokens ? 0 : Math.max(0, Math.ceil(count));
 }

@@ -105,8 +105,9 @@ function researcherFor(state: RunState, role: string): string {
 }
 
 function exhausted(state: RunState, cap: string, why = ""): ReturnType<Handler<never>> {
-  // What is in flight may free its reservation: only an idle run is at its cap.
-  return idle(state) ? only(...finishing(state, `budget: ${cap}${why}`, true)) : only();
+  // What is in flight may free its reservation: only an idle run is at its cap. An open turn holds no trial.
+  const isAtCap = cap === "trials" ? idle(state) : holdsNothing(state);
+  return isAtCap ? only(...finishing(state, `budget: ${cap}${why}`, true)) : only();
 }
 
 function tooDear(state: RunState, cap: BudgetDimension, role: string, wanted: Amount): string {
@@ -115,9 +116,14 @@ function tooDear(state: RunState, cap: BudgetDimension, role: string, wanted: Am
   return `, ${Number(left.toPrecision(4))} is left and a call of ${role} may use ${Number(wanted[cap].toPrecision(4))}`;
 }
 
+/** Nothing is open that may become a trial or change the best. */
 function idle(state: RunState): boolean {
-  const turns = Object.values(state.sessions).filter((session) => session.isTurnOpen);
-  return state.openTrials.length === 0 && Object.keys(state.calls).length === 0 && turns.length === 0;
+  return state.openTrials.length === 0 && Object.keys(state.calls).length === 0;
+}
+
+/** Nothing holds a reservation that it may give back. */
+function holdsNothing(state: RunState): boolean {
+  return idle(state) && !Object.values(state.sessions).some((session) => session.isTurnOpen);
 }
 
 function dueRemeasurement(state: RunState): RunEvent | null {
