@@ -135,10 +135,10 @@ describe("a coding agent in a long session", () => {
     expect(network).toEqual(["ECONNREFUSED", "ENETUNREACH"]);
     expect(paths).toEqual(Object.fromEntries(Object.keys(paths).map((path) => [path, "ENOENT"])));
     expect(Object.keys(files)).toEqual(
-      expect.arrayContaining(["/trialist/work/main.sh", "/trialist/work/TASK.md", "/trialist/work/mcp.json"]),
+      expect.arrayContaining(["/trialist/desk/main.sh", "/trialist/desk/TASK.md", "/trialist/desk/mcp.json"]),
     );
     expect(Object.keys(files).filter((path) => /evaluate|ledger|sqlite/.test(path))).toEqual([]);
-    expect(env["HOME"]).toBe("/trialist/work");
+    expect(env["HOME"]).toBe("/trialist/desk");
     expect(JSON.stringify([files, env, rest])).not.toContain(key);
     expect(JSON.stringify([files, env])).toContain("trialist-adds-the-key");
     expect([...holding(lab.project, key), ...holding(lab.cache, key)]).toEqual([]);
@@ -164,7 +164,7 @@ describe("a coding agent in a long session", () => {
     expect(server.requests[0]?.body).toMatchObject({ model: "m", tools: [{ name: "mine" }], max_tokens: 1000 });
     expect(server.requests[0]?.body).not.toHaveProperty("mcp_servers");
     expect(server.requests.some(({ text }) => text.includes("picture"))).toBe(false);
-    expect(reasons()[0]).toMatch(/exit code 7.*400.*images and files must be in the request/s);
+    expect(reasons()[0]).toMatch(/exit code 7.*400.*images and files are not served/s);
     const turns = of(recorded(), "session.turn_ended");
     expect(turns[0]?.data.model).toMatchObject({ billedAtWorst: 1, tokens: { output: 1000 } });
     expect(turns[0]?.data.model?.warnings).toEqual([

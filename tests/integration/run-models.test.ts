@@ -10,7 +10,7 @@ import { parseEvent, type StoredRunEvent } from "../../src/core/protocol/events.
 import { commandLineWith, type Ended } from "../support/drive.js";
 import { of } from "../support/events.js";
 import { Lab, numberPack, proposes, scoring } from "../support/lab.js";
-import { answer, type Behaviour, type ModelRequest, type ModelServer, startModelServer, status } from "../support/model-server.js";
+import { answer, type Behaviour, type ModelRequest, type ModelServer, never, startModelServer, status } from "../support/model-server.js";
 
 const secretKey = "sk-planted-4711-secret-value";
 const seed = 11;
@@ -182,6 +182,27 @@ describe("a run whose researcher is a language model", () => {
     const { state } = recorded();
     expect(state.reason).toMatch(/^target: score is 2\d\d, wanted was 203$/);
     expect(state.searchTrialsEnded).toBeLessThan(9);
+    expect(await replayRecorded(new Project(lab.project), "run", null, secretsOf({}))).toMatchObject({ difference: null, taken: 0 });
+  });
+
+  it("bills a question that was being asked when its process died, and asks it anew", async () => {
+    lab.write(numberPack({ seed, words: [], rule: "any" }));
+    let isSilent = true;
+    await serve((_request, index) => (isSilent ? never : answer(proposal({ "main.sh": scoring(200 + index)["main.sh"] ?? "" }))));
+    const model = ["--researcher", "openai-compatible:m", "--base-url", `${server.url}/v1`, "--allow-unknown-price"];
+    const first = commandLineWith(lab, {}, "run", lab.pack, "--name", "run", "--max-trials", "1", "--max-tokens", "1000000", ...model);
+    await expect.poll(() => server.requests.length, { timeout: 20_000 }).toBe(1);
+    first.child.kill("SIGKILL");
+    await first.ended;
+    isSilent = false;
+    expect((await trialist("resume", "run")).code).toBe(0);
+    const { events, state } = recorded();
+    const worst = of(events, "call.requested")[0]?.data.reservation.tokens ?? 0;
+    expect(of(events, "call.failed").map(({ data }) => [data.kind, data.final, data.usage.tokens])).toEqual([
+      ["infrastructure", false, worst],
+    ]);
+    expect(state.budget.spent.tokens).toBe(worst + 150);
+    expect(trialsOf(events)).toEqual(["t0 keep", "t1 keep"]);
     expect(await replayRecorded(new Project(lab.project), "run", null, secretsOf({}))).toMatchObject({ difference: null, taken: 0 });
   });
 

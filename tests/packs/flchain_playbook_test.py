@@ -45,7 +45,7 @@ def some_recipe(seed=1, kinds=("lightgbm", "logistic"), **fields):
 
 
 def crash(message, source="model.fit(x, y)", deeper=""):
-    output = f'Traceback (most recent call last):\n  File "/work/solution.py", line 9, in <module>\n    {source}\n{deeper}{message}\n'
+    output = f'Traceback (most recent call last):\n  File "/trialist/workspace/solution.py", line 9, in <module>\n    {source}\n{deeper}{message}\n'
     return repair.Failure({"status": "crashed", "stage": "train", "reason": "exit code 1", "output": output})
 
 

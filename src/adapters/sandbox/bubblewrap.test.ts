@@ -10,7 +10,7 @@ const execution: StageExecution = {
   environment: { TRIALIST_DATA: "/trialist/workspace/data", PATH: "/trialist/workspace/bin:/usr/bin" },
   mounts: [
     { source: "/cache/data", target: "/trialist/workspace/data", mode: "read-only" },
-    { source: "/cache/work", target: "/trialist/workspace", mode: "read-write" },
+    { source: "/cache/scratch", target: "/trialist/workspace", mode: "read-write" },
   ],
   limits: { wallMs: 1, cpuMs: 1, memoryBytes: 1, cpus: 0.5, processes: 30, diskBytes: 4096, outputBytes: 1 },
   graceMs: 1,
@@ -46,7 +46,7 @@ test("every namespace, no rights, no environment, and the command at the end", (
 
 test("an outer mount comes before the one inside it", () => {
   const argv = joined(bubblewrapArguments(execution, features));
-  const outer = argv.indexOf("--bind /cache/work /trialist/workspace ");
+  const outer = argv.indexOf("--bind /cache/scratch /trialist/workspace ");
   expect(outer).toBeGreaterThan(0);
   expect(argv.indexOf("--ro-bind /cache/data /trialist/workspace/data ")).toBeGreaterThan(outer);
 });
@@ -68,7 +68,7 @@ test("without a sandbox, paths inside become paths of the host", () => {
   expect(hostPath(execution.mounts, "/trialist/workspace/data/x.csv")).toBe("/cache/data/x.csv");
   expect(hostPath(execution.mounts, "/trialist/workspace2")).toBe("/trialist/workspace2");
   const translated = onHostPaths(execution);
-  expect(translated).toMatchObject({ sandbox: "none", workingDirectory: "/cache/work" });
-  expect(translated.environment).toEqual({ TRIALIST_DATA: "/cache/data", PATH: "/cache/work/bin:/usr/bin" });
+  expect(translated).toMatchObject({ sandbox: "none", workingDirectory: "/cache/scratch" });
+  expect(translated.environment).toEqual({ TRIALIST_DATA: "/cache/data", PATH: "/cache/scratch/bin:/usr/bin" });
   for (const mount of translated.mounts) expect(mount.target).toBe(mount.source);
 });

@@ -9,7 +9,7 @@ import { trialHandlers } from "./evolve/trials.js";
 import type { RunState } from "./state.js";
 
 /** Changes with every change of the fold, so that an old checkpoint is left aside. */
-export const foldVersion = "4";
+export const foldVersion = "5";
 
 const handlers: EventHandlers = { ...runHandlers, ...callHandlers, ...trialHandlers };
 

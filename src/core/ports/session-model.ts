@@ -45,6 +45,8 @@ export interface SessionTurn {
 /** A language model that a long session talks with, turn by turn. */
 export interface SessionModel {
   readonly name: string;
+  /** UTF-8 bytes of messages that it takes in; null where nobody said. */
+  readonly room: number | null;
   /** The most that a turn over these messages can use. */
   worstCase(messages: readonly SessionMessage[], tools: readonly ToolDescription[]): Amount;
   /** @throws ResearcherFailedError when no answer came */

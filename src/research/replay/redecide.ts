@@ -126,6 +126,8 @@ class Driver {
     const rounds = this.recording.roundsOf(call, this.blobs);
     if (rounds === undefined || rounds.length === 0) throw new NotOnRecord(`${id}, ${call.role} from ${call.base}`);
     for (const { type, data } of rounds) {
+      // The record goes on after it: somebody resumed it then.
+      if (this.state.phase === "suspended") this.take({ type: "resume", reason: "as on record" });
       const open = this.state.calls[id];
       if (open === undefined) return;
       const { usage, model, traffic } = data;

@@ -2,8 +2,10 @@ import { configurationOf, type RunState } from "../../core/harness/state.js";
 import type { SessionMessage, ToolCall } from "../../core/ports/session-model.js";
 import { byteLength, firstBytes } from "../roles/prompt.js";
 
-/** Most bytes of all messages: what is older is dropped first, tool results before words. */
+/** Most bytes of all messages, of whatever model: what is older is dropped first, tool results before words. */
 const longest = 256 * 1024;
+/** The newest messages, which the next answer hangs on: they are shortened, not dropped. */
+const newest = 4;
 const dropped = "(dropped to save room: call the tool again if you need it)";
 
 const system = `You are a researcher who improves a program by experiments, on your own, with the tools that you are given.
@@ -31,9 +33,11 @@ export function situation(state: RunState, base: string): string {
 export class Conversation {
   private readonly spoken: SessionMessage[] = [];
   private readonly opening: SessionMessage[];
+  private readonly most: number;
 
-  /** `base`: the trial that the working copy starts from. `redact`: takes secrets out of what the model is told. */
-  constructor(state: RunState, base: string, redact: (text: string) => string) {
+  /** `base`: the trial that the working copy starts from. `redact`: takes secrets out of what the model is told. `room`: bytes that it takes in. */
+  constructor(state: RunState, base: string, redact: (text: string) => string, room: number | null) {
+    this.most = Math.min(longest, room ?? longest);
     this.opening = [
       { role: "system", text: system },
       { role: "user", text: redact(situation(state, base)) },
@@ -60,15 +64,21 @@ export class Conversation {
   }
 
   private shorten(): void {
-    let excess = this.bytes() - longest;
-    for (const [index, message] of this.spoken.entries()) {
-      if (excess <= 0) return;
-      // The newest exchange is what the next answer hangs on.
-      if (index >= this.spoken.length - 4 || message.role !== "tool" || message.text === dropped) continue;
-      excess -= byteLength(message.text) - byteLength(dropped);
-      this.spoken[index] = { ...message, text: dropped };
+    const old = this.spoken.length - newest;
+    for (let place = 0; place < old && this.bytes() > this.most; place++) this.cut(place, 0);
+    while (this.bytes() > this.most && this.dropOldest());
+    // Whatever is left is needed: each result keeps a share, the larger the fewer there are.
+    for (let share = this.most / 2; this.bytes() > this.most && share > 256; share /= 2) {
+      for (const place of this.spoken.keys()) this.cut(place, share);
     }
-    while (this.bytes() > longest && this.dropOldest());
+  }
+
+  /** Cuts a tool's result to its beginning; 0: to nothing. */
+  private cut(place: number, bytes: number): void {
+    const message = this.spoken[place];
+    if (message?.role !== "tool" || byteLength(message.text) <= Math.max(bytes, byteLength(dropped))) return;
+    const text = bytes === 0 ? dropped : `${firstBytes(message.text, bytes)}\n${dropped}`;
+    this.spoken[place] = { ...message, text };
   }
 
   /** Drops the oldest answer with the results of its tools, which must not stand without each other. */

@@ -40,7 +40,7 @@ class SessionLoop {
   ) {
     this.tools = toolDescriptions("researcher", host.services);
     this.desk = new SessionDesk(host, { id: session.id }, "researcher", session.base);
-    this.conversation = new Conversation(host.state, session.base, host.redact);
+    this.conversation = new Conversation(host.state, session.base, host.redact, model.room);
   }
 
   async work(signal: AbortSignal): Promise<End> {

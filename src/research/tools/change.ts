@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { isPlainPath } from "../../core/harness/admission.js";
+import { configurationOf } from "../../core/harness/state.js";
+import { byteLength } from "../roles/prompt.js";
 import { type ToolContext, ToolProblem } from "./tool.js";
 
 /** How tools are given a change of the working copy. */
@@ -17,12 +19,19 @@ export const change = {
 type Change = z.infer<z.ZodObject<typeof change>>;
 
 /** Applies a change to the working copy, all of it or nothing. @throws ToolProblem that says what is wrong */
-export function applyChange({ workbench }: ToolContext, { files = [], edits = [] }: Change): void {
+export function applyChange({ workbench, state }: Pick<ToolContext, "workbench" | "state">, { files = [], edits = [] }: Change): void {
   const outside = [...files, ...edits].find(({ path }) => !isPlainPath(path));
   if (outside !== undefined)
     throw new ToolProblem(`${JSON.stringify(outside.path)}: a path must be relative, with forward slashes, without . or .. parts`);
   const binary = [...files.map(({ content }) => content), ...edits.map(({ replace }) => replace)].some((text) => text?.includes("\u0000"));
   if (binary) throw new ToolProblem("a file's text must not hold NUL characters");
+  const { maxBytes } = configurationOf(state).environment.surface;
+  const bytes = [...files.map(({ content }) => content ?? ""), ...edits.map(({ replace }) => replace)].reduce(
+    (sum, text) => sum + byteLength(text),
+    0,
+  );
+  // Before it is stored: a trial could not hold it either.
+  if (bytes > maxBytes) throw new ToolProblem(`the change holds ${bytes} bytes, the editable files may hold ${maxBytes}`);
   const wrong = workbench.change(new Map(files.map(({ path, content }) => [path, content])), edits);
   if (wrong !== null) throw new ToolProblem(wrong.map(({ path, message }) => `${path ?? ""}: ${message}`).join("\n"));
 }

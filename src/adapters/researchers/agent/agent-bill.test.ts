@@ -90,14 +90,16 @@ describe("an agent's request as it goes out", () => {
     [{ max_output_tokens: "many" }],
     [{ input: [{ role: "user", content: [{ type: "input_image", image_url: "https://x/y.png" }] }] }],
     [{ input: [{ role: "user", content: [{ type: "input_file", file_id: "file-1" }] }] }],
+    // A page or a picture may be more tokens than it has bytes.
+    [{ input: [{ role: "user", content: [{ type: "input_file", file_data: "AAAA" }] }] }],
+    [{ messages: [{ role: "user", content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } }] }] }],
   ])("is refused for %j", (given) => {
     expect(confined(given, wireFormatOf("/responses") as WireFormat, settings)).toEqual(expect.any(String));
   });
 
-  it("may speak of addresses, and hold images", () => {
+  it("may speak of addresses, and of pictures to a tool of its own", () => {
     const content = [
       { type: "text", text: "see https://example.org" },
-      { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
       { type: "tool_use", id: "1", name: "fetch", input: { type: "image", url: "https://x" } },
     ];
     expect(confined({ messages: [{ role: "user", content }] }, format, settings)).not.toEqual(expect.any(String));

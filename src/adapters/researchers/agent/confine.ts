@@ -17,8 +17,8 @@ export function confined(given: Readonly<Record<string, unknown>>, format: WireF
   const body: Record<string, unknown> = { ...given, ...format.added(given), model: settings.model };
   const changes = given["model"] === settings.model ? [] : [`asked for the model ${String(given["model"]).slice(0, 100)}`];
   if (given["previous_response_id"] != null) return "a request must hold its whole conversation: previous_response_id is not served";
-  if (["messages", "input", "system"].some((field) => fetches(given[field])))
-    return "images and files must be in the request: the provider is not let fetch them from an address";
+  if (["messages", "input", "system"].some((field) => holdsMedia(given[field])))
+    return "images and files are not served: what they cost cannot be told ahead, nor from where the provider would fetch them";
   for (const field of format.withheld) {
     if (given[field] === undefined) continue;
     if (body[field] === given[field]) delete body[field];
@@ -39,14 +39,17 @@ export function confined(given: Readonly<Record<string, unknown>>, format: WireF
   return { body, maxOutputTokens: asked.length === 0 ? settings.maxOutputTokens : Math.max(...(asked as number[])), changes };
 }
 
-const fetched: ReadonlySet<unknown> = new Set(["image", "document", "image_url", "input_image", "input_file", "file", "container_upload"]);
+const media: ReadonlySet<unknown> = new Set([
+  ...["image", "document", "image_url", "input_image", "input_file", "input_audio", "file", "container_upload"],
+  // Something that lies at the provider.
+  "item_reference",
+]);
 
-/** Whether a part of what is said is an address, or a file that lies at the provider. */
-function fetches(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(fetches);
+/** Whether a part of what is said is no text. A page or a picture may be more tokens than it has bytes. */
+function holdsMedia(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(holdsMedia);
   if (!isObject(value)) return false;
-  if (value["type"] === "item_reference") return true;
-  if (fetched.has(value["type"]) && /"(?:https?:\/\/|file_id"|file_url")/i.test(JSON.stringify(value))) return true;
+  if (media.has(value["type"])) return true;
   // Not a tool's input: what an agent's own tools are given is no part that the provider reads.
-  return ["content", "output"].some((field) => fetches(value[field]));
+  return ["content", "output"].some((field) => holdsMedia(value[field]));
 }

@@ -6,7 +6,7 @@ import type { AgentSession } from "../../../core/ports/session-agent.js";
 import { giveToSandbox, sandboxUser } from "../../sandbox/identity.js";
 
 /** Where things lie inside. */
-export const inside = { work: "/trialist/work", sockets: "/trialist/sockets", bridge: "/trialist/bridge" } as const;
+export const inside = { work: "/trialist/desk", sockets: "/trialist/sockets", bridge: "/trialist/bridge" } as const;
 export const mcpUrl = "http://127.0.0.1:4002/mcp";
 export const modelUrl = "http://127.0.0.1:4001";
 

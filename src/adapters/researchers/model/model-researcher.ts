@@ -1,6 +1,7 @@
 import type { Researcher, RolePrompt, RoleRequest } from "../../../core/ports/researcher.js";
 import { callOptions } from "./call-options.js";
 import { ModelAsker, type ModelResearcherOptions } from "./model-asker.js";
+import { roomOf } from "./room.js";
 import type { ModelSettings } from "./settings.js";
 import { promptBytesOf } from "./worst-case.js";
 
@@ -23,20 +24,9 @@ export function modelResearcher(options: ModelResearcherOptions): Researcher {
   };
 }
 
-/** Bytes of code and prose that a token holds at least, on the whole; what is longer is refused by the server, and said. */
-const bytesPerToken = 2.5;
-/** Tokens that are left for the schema, a repair and the marks around messages. */
-const spareTokens = 512;
-
-/** What the model takes in, in bytes; undefined where nobody said. */
-function roomOf({ contextTokens, maxOutputTokens }: ModelSettings): number | undefined {
-  if (contextTokens === null) return undefined;
-  return Math.max(0, Math.floor((contextTokens - maxOutputTokens - spareTokens) * bytesPerToken));
-}
-
 /** A secret that got into a view or an answer goes to no provider. */
 function redacted(request: RoleRequest, settings: ModelSettings, redact: (text: string) => string): RolePrompt {
-  const { system, user, answer, repair } = request.prompt(roomOf(settings));
+  const { system, user, answer, repair } = request.prompt(roomOf(settings) ?? undefined);
   return {
     system: redact(system),
     user: redact(user),

@@ -3,6 +3,7 @@ import type { SessionMessage, SessionModel, ToolCall, ToolDescription } from "..
 import { isDeeperThan } from "../../../core/protocol/depth.js";
 import { commonOptions } from "./call-options.js";
 import { ModelAsker, type ModelResearcherOptions } from "./model-asker.js";
+import { roomOf } from "./room.js";
 import { worstCaseOfRequest } from "./worst-case.js";
 
 /**
@@ -14,6 +15,7 @@ export function sessionModel(options: ModelResearcherOptions): SessionModel {
   const { settings, price } = options;
   return {
     name: options.name,
+    room: roomOf(settings),
     worstCase(messages, tools) {
       const { costUsd, tokens } = worstCaseOfRequest(settings.maxOutputTokens, price, bytesOf(messages, tools));
       return { trials: 0, costUsd, tokens, computeMs: 0 };

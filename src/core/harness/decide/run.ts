@@ -3,6 +3,7 @@ import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
 import { type BlobReference, externalResearcher } from "../../protocol/ids.js";
 import { drawsOf } from "../draw.js";
+import { hasRoomForRound } from "../reservations.js";
 import { activeTime, type OpenSession, type RunState } from "../state.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { trialEnded } from "./trial-end.js";
@@ -47,8 +48,31 @@ export const start: Handler<Of<"start">> = (state, command) => {
 export const openSpan: Handler<Of<"open_span">> = (state, command) => {
   if (command.epoch <= state.epoch)
     throw refuse(`an epoch above ${state.epoch}`, `epoch ${command.epoch}`, "Another process owns the run.");
-  return only({ type: "run.span_opened", data: { epoch: command.epoch, previousEndedAt: command.previousEndedAt } });
+  const opened: RunEvent = { type: "run.span_opened", data: { epoch: command.epoch, previousEndedAt: command.previousEndedAt } };
+  // An owner that ended its span in order had nothing in flight.
+  return only(opened, ...(state.spanStartedAt === null ? [] : billInFlight(state)));
 };
+
+/**
+ * Calls that the owner before was asking when it died, where asking costs money: they may have reached a provider, so that
+ * they are billed at their reservation, and are asked anew where the budget has room for that.
+ */
+function billInFlight(state: RunState): RunEvent[] {
+  let account = state.budget;
+  return Object.values(state.calls)
+    .filter(({ halted, reservation }) => !halted && (reservation.costUsd > 0 || reservation.tokens > 0))
+    .map((call): RunEvent => {
+      const usage = { ...nothing, costUsd: call.reservation.costUsd, tokens: call.reservation.tokens };
+      const final = !hasRoomForRound({ ...state, budget: account }, call, usage);
+      account = {
+        ...account,
+        spent: { ...account.spent, costUsd: account.spent.costUsd + usage.costUsd, tokens: account.spent.tokens + usage.tokens },
+      };
+      const message = "its process ended while it was being asked: what it may have used is billed";
+      const data = { call: call.id, round: call.round, kind: "infrastructure", message, todo: "", final, usage } as const;
+      return { type: "call.failed", data: { ...data, model: null, traffic: null } };
+    });
+}
 
 const halted = ["paused", "suspended"];
 const over = ["finished", "cancelled"];

@@ -16,8 +16,8 @@ interface SessionsFold {
   /** Session → trials that it handed in. */
   open: Record<string, number>;
   fruitless: number;
-  /** The last session that was cut off: the next one goes on where it was. */
-  interrupted: { readonly session: string; readonly base: string } | null;
+  /** Sessions that were cut off, in order: the next ones go on where they were. */
+  interrupted: { readonly session: string; readonly base: string }[];
   /** Session → where it stands: its base, or the last trial that it handed in. */
   places: Record<string, string>;
 }
@@ -31,7 +31,7 @@ export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
   roles: ["generalist"],
   duplicates: "refuse",
   configure: (given) => configuration.parse(given),
-  initial: (given) => ({ configuration: given, open: {}, fruitless: 0, interrupted: null, places: {} }),
+  initial: (given) => ({ configuration: given, open: {}, fruitless: 0, interrupted: [], places: {} }),
   evolve(fold, event, state) {
     switch (event.type) {
       case "session.opened":
@@ -39,7 +39,7 @@ export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
         if (event.data.researcher === externalResearcher) return;
         fold.open[event.data.session] = 0;
         fold.places[event.data.session] = event.data.base;
-        if (fold.interrupted?.session === event.data.reopens) fold.interrupted = null;
+        fold.interrupted = fold.interrupted.filter(({ session }) => session !== event.data.reopens);
         return;
       case "session.submitted":
         if (fold.open[event.data.session] === undefined) return;
@@ -52,7 +52,7 @@ export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
         return forget(fold, event.data.session);
       case "session.interrupted":
         if (fold.open[event.data.session] === undefined) return;
-        fold.interrupted = { session: event.data.session, base: fold.places[event.data.session] ?? "t0" };
+        fold.interrupted.push({ session: event.data.session, base: fold.places[event.data.session] ?? "t0" });
         return forget(fold, event.data.session);
       default:
         return;
@@ -62,8 +62,8 @@ export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
     if (Object.keys(fold.open).length >= fold.configuration.sessions) return { kind: "wait" };
     if (fold.fruitless >= fold.configuration.patience)
       return { kind: "finish", reason: `${fold.fruitless} sessions in a row handed nothing in` };
-    const { interrupted } = fold;
-    const place = interrupted === null ? undefined : state.trials[interrupted.base];
+    const [interrupted] = fold.interrupted;
+    const place = interrupted === undefined ? undefined : state.trials[interrupted.base];
     const base = place === undefined || place.retracted ? (state.leader?.trial ?? "t0") : place.id;
     return { kind: "session", role: "generalist", base, reopens: interrupted?.session ?? null };
   },

@@ -53,6 +53,15 @@ describe("the organization of long sessions", () => {
     expect(run.state.reason).toBe("3 sessions in a row handed nothing in");
   });
 
+  it("goes on with each of several that were cut off at once", () => {
+    const run = searching(3);
+    for (let step = 0; step < 3; step++) advance(run);
+    for (const session of ["s1", "s2", "s3"]) close(run, session, true);
+    for (let step = 0; step < 3; step++) advance(run);
+    const reopened = run.events.flatMap((event) => (event.type === "session.opened" ? [event.data.reopens] : []));
+    expect(reopened).toEqual([null, null, null, "s1", "s2", "s3"]);
+  });
+
   it("takes no notice of those that come from outside", () => {
     const run = searching(1);
     for (let client = 0; client < 4; client++) {

@@ -41,7 +41,9 @@ function linesOf({ roles, rounds, trials, total, caps, assumed }: Estimate): str
   if (total === null) lines.push("No cap of trials: the total is bounded by --max-cost and --max-tokens alone.");
   else {
     lines.push(`${trials} trials, one question each: likely ${money(total.likely.costUsd)} and ${total.likely.tokens} tokens`);
-    lines.push(`At most, every question asked ${rounds} times: ${money(total.worst.costUsd)} and ${total.worst.tokens} tokens`);
+    lines.push(
+      `If every question is asked ${rounds} times and uses the most it can: ${money(total.worst.costUsd)} and ${total.worst.tokens} tokens`,
+    );
   }
   const capped = [
     caps.costUsd === null ? "" : `--max-cost ${money(caps.costUsd)}`,
