@@ -206,6 +206,24 @@ describe("a run whose researcher is a language model", () => {
     expect(await replayRecorded(new Project(lab.project), "run", null, secretsOf({}))).toMatchObject({ difference: null, taken: 0 });
   });
 
+  it("keeps other secrets of its environment from the model, and from what is written when the model knows them", async () => {
+    const other = "ghp-another-0815-secret-value";
+    const pack = numberPack({ seed, words: [], rule: "any" });
+    lab.write({ ...pack, "environment.yaml": (pack["environment.yaml"] ?? "").replace("print a number", `print a number, not ${other}`) });
+    await serve(() => answer(proposal({ "main.sh": `# ${other}\n${scoring(300)["main.sh"]}` })));
+    const model = ["--researcher", "openai-compatible:m", "--base-url", `${server.url}/v1`, "--allow-unknown-price"];
+    const words = ["run", lab.pack, "--name", "run", "--max-trials", "1", ...model];
+    expect((await commandLineWith(lab, { GITHUB_TOKEN: other }, ...words).ended).code).toBe(0);
+    expect(server.requests.map(({ text }) => text).join()).not.toContain(other);
+    const { events } = recorded();
+    const answers = of(events, "call.answered").flatMap(({ data }) => [data.output.blob, data.traffic?.blob ?? ""]);
+    const run = inspectRun(new Project(lab.project), "run");
+    const texts = answers.map((digest) => Buffer.from(run.ledger.blob(digest)).toString("utf8"));
+    run.close();
+    expect(texts.join()).toContain("[redacted]");
+    expect(texts.join()).not.toContain(other);
+  });
+
   it("stops clean at its cap, which its calls' worst case never passes", async () => {
     lab.write(numberPack({ seed, words: [], rule: "any" }));
     await serve((_request, index) =>

@@ -269,6 +269,38 @@ describe("budgets", () => {
     expect(run.state.budget.spent.computeMs).toBeLessThanOrEqual(10_020);
     expect(run.state.reason).toContain("computeMs");
   });
+
+  /** Calls may use 100 tokens a round; what they do use is what the test says. */
+  const tokens = (cap: number): Partial<RunConfiguration> => ({
+    budget: { trials: 9, costUsd: null, tokens: cap, computeMs: null, wallMs: null },
+    callReservations: { "*": { costUsd: 0, tokens: 100, computeMs: 0 } },
+  });
+  const refuse = (run: SimulatedRun, used: number): void => {
+    const answer: Answer = { kind: "unreadable", violations: [{ code: "not_json", message: "no JSON", path: null }] };
+    const output = candidateOf("a refused answer").reference;
+    const usage = { trials: 0, costUsd: 0, tokens: used, computeMs: 0 };
+    const [call = ""] = Object.keys(run.state.calls);
+    const reference = { blob: output.blob, bytes: output.bytes };
+    run.dispatch({ at: run.at, type: "answer_call", call, output: reference, answer, usage, model: null, traffic: null });
+  };
+  const refusals = (run: SimulatedRun): boolean[] =>
+    run.events.flatMap((event) => (event.type === "call.refused" ? [event.data.final] : []));
+
+  it("reserve every round of a call anew, and end it where there is no room for another", () => {
+    const run = until(started({}, tokens(250)), "call.requested");
+    expect(run.state.budget.reserved.tokens).toBe(100);
+    refuse(run, 80);
+    expect(run.state.budget).toMatchObject({ spent: { tokens: 80 }, reserved: { tokens: 100 } });
+    refuse(run, 90);
+    expect(refusals(run)).toEqual([false, true]);
+    expect(run.state.budget).toMatchObject({ spent: { tokens: 170 }, reserved: { tokens: 0 } });
+  });
+
+  it("refuse a call that they do not cover, and say so", () => {
+    const run = started({}, tokens(99));
+    run.work();
+    expect(run.state).toMatchObject({ phase: "finished", reason: "budget: tokens, 99 is left and a call of draft may use 100" });
+  });
 });
 
 describe("an end before the budget's", () => {
