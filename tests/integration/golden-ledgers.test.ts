@@ -14,6 +14,10 @@ const folder = new URL("../golden-ledgers", import.meta.url).pathname;
 const recorded: Readonly<Record<string, { phase: string; leader: string; retracted: string[]; statuses: Record<string, number> }>> = {
   "golden-1": { phase: "finished", leader: "t1", retracted: ["t4"], statuses: { keep: 2, discard: 7, crashed: 1 } },
   "golden-2": { phase: "finished", leader: "t1", retracted: ["t4"], statuses: { keep: 2, discard: 3, crashed: 1 } },
+  // A language model: refused answers, a refused key and its resume, a note, a retraction.
+  "golden-3": { phase: "finished", leader: "t3", retracted: ["t2"], statuses: { keep: 2, discard: 2 } },
+  // A long session of a language model.
+  "golden-4": { phase: "finished", leader: "t1", retracted: [], statuses: { keep: 1, discard: 1 } },
 };
 
 const place = mkdtempSync(join(tmpdir(), "trialist-golden-"));
