@@ -1,11 +1,11 @@
-import { recordsNeeded } from "../src/core/harness/decide/adjudicate.js";
 import { type Due, due } from "../src/core/harness/due.js";
 import { configurationOf, trialOf } from "../src/core/harness/state.js";
 import type { Ledger, NewBlob, NewEvent, StoredEvent } from "../src/core/ports/ledger.js";
 import { nothing } from "../src/core/protocol/budget.js";
 import { canonicalJson } from "../src/core/protocol/canonical.js";
 import type { EventData } from "../src/core/protocol/events.js";
-import { type RecordSet, readMeasurement } from "../src/core/protocol/measurement.js";
+import { readMeasurement } from "../src/core/protocol/measurement.js";
+import { settlingCommand } from "../src/research/engine/settling.js";
 import { type AnyView, roleNamed } from "../src/research/roles/registry.js";
 import { manifestAt } from "../src/research/roles/role.js";
 import { Run } from "../src/research/runner/run.js";
@@ -79,22 +79,11 @@ export class Simulation {
         return this.answer(item.call);
       case "measurement":
         return this.measure(item.measurement);
-      case "adjudicate":
-        run.take({ type: "adjudicate", trial: item.trial, records: this.records(item.trial) });
-        return;
-      case "advance":
-        run.take({ type: "advance" });
-        return;
+      case "session":
+        throw new Error("long sessions are not part of this world");
       default:
-        throw new Error(`${item.kind} is not part of this world`);
+        run.take(settlingCommand(item, run.state, run.ledger));
     }
-  }
-
-  private records(trial: string): ReadonlyMap<string, RecordSet> {
-    const { run } = this;
-    return new Map(
-      recordsNeeded(run.state, trial).map(({ blob }) => [blob, JSON.parse(decoder.decode(run.ledger.blob(blob))) as RecordSet]),
-    );
   }
 
   /** Answers a call as this world's researcher does. */

@@ -8,7 +8,7 @@ import type { Command, TimelessCommand } from "../../core/protocol/commands.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import { parseEvent, type StoredRunEvent } from "../../core/protocol/events.js";
 import type { RunConfiguration } from "../../core/protocol/run.js";
-import { trialRecords } from "../engine/trial-records.js";
+import { settlingCommand } from "../engine/settling.js";
 import type { Blobs } from "../roles/role.js";
 import { readSafely } from "../runner/role-call.js";
 import { type RecordedAttempt, Recording } from "./recording.js";
@@ -107,16 +107,10 @@ class Driver {
         return this.answer(item.call);
       case "measurement":
         return this.measure(item.measurement);
-      case "adjudicate":
-        return this.take({ type: "adjudicate", trial: item.trial, records: trialRecords(this.state, item.trial, this.source) });
-      case "wake_up":
-        return this.take({ type: "fire_wake_up", wakeUp: item.wakeUp });
-      case "advance":
-        return this.take({ type: "advance" });
-      case "exhaust":
-        return this.take({ type: "exhaust", cap: item.cap });
-      case "conclude":
-        return this.take({ type: "conclude" });
+      case "session":
+        throw new NotOnRecord(`${item.session}, a long session`);
+      default:
+        return this.take(settlingCommand(item, this.state, this.source));
     }
   }
 

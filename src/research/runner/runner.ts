@@ -1,5 +1,5 @@
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
-import { type Due, due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
+import { due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { trialOf } from "../../core/harness/state.js";
 import { leaving, type Researcher } from "../../core/ports/researcher.js";
 import type { SessionAgent } from "../../core/ports/session-agent.js";
@@ -9,7 +9,7 @@ import type { TimelessCommand } from "../../core/protocol/commands.js";
 import { RefusedError } from "../../core/protocol/errors.js";
 import { Pipeline, type PipelineHost, type StageCommand } from "../engine/pipeline.js";
 import { type PreflightResult, runPreflight } from "../engine/preflight.js";
-import { trialRecords } from "../engine/trial-records.js";
+import { settlingCommand } from "../engine/settling.js";
 import { manifestAt } from "../roles/role.js";
 import { driveAgent } from "../sessions/agent-session.js";
 import type { DeskHost } from "../sessions/desk.js";
@@ -129,7 +129,7 @@ export class Runner {
           this.launch(item.measurement, () => this.measure(item.measurement));
           break;
         default:
-          this.settle(item);
+          this.take(settlingCommand(item, this.run.state, this.run.ledger));
       }
       // A decision may have made the rest of the list stale.
       if (this.run.state.version !== before) return true;
@@ -203,21 +203,6 @@ export class Runner {
       wanted: (call) => !this.leaving && run.state.calls[call] !== undefined,
       take: (command) => this.take(command),
     };
-  }
-
-  private settle(item: Exclude<Due, { kind: "call" | "measurement" | "session" }>): void {
-    switch (item.kind) {
-      case "adjudicate":
-        return this.take({ type: "adjudicate", trial: item.trial, records: trialRecords(this.run.state, item.trial, this.run.ledger) });
-      case "wake_up":
-        return this.take({ type: "fire_wake_up", wakeUp: item.wakeUp });
-      case "advance":
-        return this.take({ type: "advance" });
-      case "exhaust":
-        return this.take({ type: "exhaust", cap: item.cap });
-      case "conclude":
-        return this.take({ type: "conclude" });
-    }
   }
 
   private launch(key: string, effect: (signal: AbortSignal) => Promise<void>): void {
