@@ -29,7 +29,8 @@ function starts(trials: number): string[] {
 
 /** Resolves when a candidate of the search waits at its gate. */
 async function untilItWaits(run: Started): Promise<void> {
-  await until("a trial is open", () => /1 open/.test(run.said()));
+  // Not the baseline, whose calibration is an open trial too and waits for nobody.
+  await until("a searched trial is open", () => /searching[^\r\n]*1 open/.test(run.said()));
   await until("its program runs", () => lab.processes().some(({ command }) => command.includes("sh main.sh")));
 }
 
