@@ -68,7 +68,7 @@ async function record(project: Project): Promise<number> {
   try {
     const run = Run.open(ledger, Date.now);
     const configuration = modelConfiguration(server.baseUrl, { run: name });
-    run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [] });
+    run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [], queue: [] });
     run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
     const simulation = new Simulation(run);
     const host = {

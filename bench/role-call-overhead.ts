@@ -76,7 +76,7 @@ class Asker {
     private readonly baseUrl: string,
   ) {
     const configuration = modelConfiguration(baseUrl);
-    run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [] });
+    run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [], queue: [] });
     run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
     this.researchers = modelResearchers(configuration);
     this.simulation = new Simulation(run);

@@ -27,7 +27,7 @@ export function simulateRun(ledger: Ledger, trials: number, answer: (number: num
     now += 7;
     return now;
   });
-  run.dispatch({ type: "start", configuration: worldConfiguration(), baseline: storeBaseline(run), references: [] });
+  run.dispatch({ type: "start", configuration: worldConfiguration(), baseline: storeBaseline(run), references: [], queue: [] });
   run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
   new Simulation(run, answer).search(trials);
   batches.flush();

@@ -132,7 +132,7 @@ class ObservedRun {
       sandbox: "bubblewrap",
       budget: { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null },
     });
-    run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [] });
+    run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [], queue: [] });
     run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
   }
 

@@ -7,6 +7,7 @@ import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { organizationNamed } from "../core/organizations/registry.js";
 import type { BudgetLimits } from "../core/protocol/budget.js";
 import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
+import type { QueuedCandidate } from "../core/protocol/commands.js";
 import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { externalResearcher, type ManifestReference } from "../core/protocol/ids.js";
@@ -30,6 +31,8 @@ export interface RunRequest extends ResearcherChoice {
   readonly promotion: Partial<Promotion>;
   /** When to end before the budget does. */
   readonly stop?: Partial<RunConfiguration["stop"]>;
+  /** Candidates that are measured before anything that the organization wants; their surface has been checked. */
+  readonly queue?: readonly QueuedFiles[];
   readonly seed: number;
   readonly parallel: number;
   readonly sandbox: "bubblewrap" | "none";
@@ -56,20 +59,48 @@ export async function createRun(project: Project, host: Host, request: RunReques
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
   const configuration = await resolveConfiguration(name, frozen, request, chosen);
-  const folder = project.runFolder(name);
+  const references = await Promise.all(
+    loaded.references.map(async ({ name: reference, files }) => ({ name: reference, files: await readCandidate(loaded.folder, files) })),
+  );
+  const baseline = await readCandidate(loaded.folder, loaded.baseline);
+  await recordStart(project, configuration, { baseline, references, queue: request.queue ?? [] }, request.environmentFolder);
+  return name;
+}
+
+/** A candidate that is measured before anything else, with its files. */
+export interface QueuedFiles extends Omit<QueuedCandidate, "candidate"> {
+  readonly files: CandidateFiles;
+}
+
+export interface StartingFiles {
+  readonly baseline: CandidateFiles;
+  readonly references: readonly { readonly name: string; readonly files: CandidateFiles }[];
+  readonly queue: readonly QueuedFiles[];
+}
+
+/** Makes the ledger of a run that has its configuration. */
+export async function recordStart(
+  project: Project,
+  configuration: RunConfiguration,
+  { baseline, references, queue }: StartingFiles,
+  environmentFolder: string | null,
+): Promise<void> {
+  const folder = project.runFolder(configuration.run);
   const ledger = openSqliteLedger(folder, { mode: "create", blobFolder: project.blobFolder });
   try {
-    await writeFile(join(folder, originFile), canonicalJson({ environmentFolder: resolve(request.environmentFolder) } satisfies RunOrigin));
+    if (environmentFolder !== null)
+      await writeFile(join(folder, originFile), canonicalJson({ environmentFolder: resolve(environmentFolder) } satisfies RunOrigin));
     const run = Run.open(ledger, Date.now);
-    const store = (candidate: CandidateFiles): ManifestReference => storeCandidate(run, candidate);
-    const references = await Promise.all(
-      loaded.references.map(async (each) => ({ name: each.name, candidate: store(await readCandidate(loaded.folder, each.files)) })),
-    );
-    run.dispatch({ type: "start", configuration, baseline: store(await readCandidate(loaded.folder, loaded.baseline)), references });
+    run.dispatch({
+      type: "start",
+      configuration,
+      baseline: storeCandidate(run, baseline),
+      references: references.map(({ name, files }) => ({ name, candidate: storeCandidate(run, files) })),
+      queue: queue.map(({ files, ...candidate }) => ({ ...candidate, candidate: storeCandidate(run, files) })),
+    });
   } finally {
     ledger.close();
   }
-  return name;
 }
 
 /** Who works in long sessions, and who answers role calls, is known before anything is measured. */
@@ -167,15 +198,20 @@ async function resolveConfiguration(
     parallel: request.parallel,
     sandbox: request.sandbox,
     limits: callLimits,
-    host: {
-      platform: process.platform,
-      cpus: cpus().length,
-      cpuModel: cpus()[0]?.model ?? "unknown",
-      memoryBytes: totalmem(),
-      versions: { trialist: await ownVersion(), node: process.versions.node },
-    },
+    host: await thisHost(),
   };
   return runConfiguration.parse(given);
+}
+
+/** The machine that a run is started on, as it is recorded. */
+export async function thisHost(): Promise<RunConfiguration["host"]> {
+  return {
+    platform: process.platform,
+    cpus: cpus().length,
+    cpuModel: cpus()[0]?.model ?? "unknown",
+    memoryBytes: totalmem(),
+    versions: { trialist: await ownVersion(), node: process.versions.node },
+  };
 }
 
 /** Where the environment of a run was when it started; null when nobody knows. */

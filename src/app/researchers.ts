@@ -8,7 +8,7 @@ import type { Researcher } from "../core/ports/researcher.js";
 import type { SessionModel } from "../core/ports/session-model.js";
 import type { Environment } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
-import { externalResearcher } from "../core/protocol/ids.js";
+import { externalResearcher, noResearcher } from "../core/protocol/ids.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
 import { roleNamed, roleNames } from "../research/roles/registry.js";
 import { agentMeant, agentPrefix } from "./agents.js";
@@ -42,7 +42,7 @@ export const commandWallMs = 120_000;
 /** The researchers that a run's configuration names. */
 export function researchersOf(parts: Parts): Map<string, Researcher> {
   const names = [...new Set(Object.values(parts.configuration.researchers))];
-  const asked = names.filter((name) => name !== externalResearcher && !name.startsWith(agentPrefix));
+  const asked = names.filter((name) => ![externalResearcher, noResearcher].includes(name) && !name.startsWith(agentPrefix));
   return new Map(asked.map((name) => [name, researcherNamed(name, parts)]));
 }
 

@@ -76,7 +76,7 @@ export class SimulatedRun {
     readonly configuration: RunConfiguration,
     private readonly world: World,
   ) {
-    this.dispatch({ at: this.at, type: "start", configuration, baseline: candidateOf("baseline").reference, references: [] });
+    this.dispatch({ at: this.at, type: "start", configuration, baseline: candidateOf("baseline").reference, references: [], queue: [] });
     this.dispatch({ at: this.at, type: "open_span", epoch: 1, previousEndedAt: null });
   }
 

@@ -49,7 +49,14 @@ describe("a start", () => {
   it("is refused the second time", () => {
     const run = started();
     expect(() =>
-      run.dispatch({ at: run.at, type: "start", configuration: testConfiguration(), baseline: candidateOf("b").reference, references: [] }),
+      run.dispatch({
+        at: run.at,
+        type: "start",
+        configuration: testConfiguration(),
+        baseline: candidateOf("b").reference,
+        references: [],
+        queue: [],
+      }),
     ).toThrow(RefusedError);
   });
 });

@@ -3,6 +3,7 @@ import { adjudicate } from "./decide/adjudicate.js";
 import { advance, answerCall, failCall, submit } from "./decide/calls.js";
 import type { Handler } from "./decide/decision.js";
 import { endAttempt, endStage, startAttempt, startStage } from "./decide/measurements.js";
+import { dequeue, enqueue, requeue } from "./decide/queue.js";
 import {
   cancel,
   commitKnowledge,
@@ -30,6 +31,9 @@ const handlers: Handlers = {
   answer_call: answerCall,
   fail_call: failCall,
   submit,
+  enqueue,
+  dequeue,
+  requeue,
   open_session: openSession,
   reserve_turn: reserveTurn,
   end_turn: endTurn,

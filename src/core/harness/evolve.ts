@@ -4,14 +4,15 @@ import { UnknownRecordError } from "../protocol/errors.js";
 import { type EventData, type EventType, parseEvent, type StoredRunEvent } from "../protocol/events.js";
 import { callHandlers } from "./evolve/calls.js";
 import type { EventHandlers } from "./evolve/handlers.js";
+import { queueHandlers } from "./evolve/queue.js";
 import { runHandlers } from "./evolve/run.js";
 import { trialHandlers } from "./evolve/trials.js";
 import type { RunState } from "./state.js";
 
 /** Changes with every change of the fold, so that an old checkpoint is left aside. */
-export const foldVersion = "5";
+export const foldVersion = "6";
 
-const handlers: EventHandlers = { ...runHandlers, ...callHandlers, ...trialHandlers };
+const handlers: EventHandlers = { ...runHandlers, ...callHandlers, ...queueHandlers, ...trialHandlers };
 
 /**
  * Folds one event into the state that it owns, and returns it.

@@ -33,7 +33,7 @@ export interface RunState {
   lastAt: number;
   epoch: number;
   budget: BudgetAccount;
-  counters: { trial: number; reference: number; plan: number; call: number; session: number; measurement: number };
+  counters: { trial: number; reference: number; plan: number; call: number; session: number; measurement: number; queue: number };
   /** By id; insertion order is ledger order. */
   trials: Record<string, Trial>;
   plans: Record<string, Plan>;
@@ -45,6 +45,8 @@ export interface RunState {
   measurements: Record<string, OpenMeasurement>;
   /** Trials without an end, in ledger order. */
   openTrials: string[];
+  /** Candidates that wait for their admission, the next one first: they go before what the organization wants. */
+  queue: QueueEntry[];
   leader: Leader | null;
   /** Trials that ended `keep`, in order, the baseline first: what a retraction falls back to. */
   keeps: string[];
@@ -71,6 +73,15 @@ export interface RunState {
   knowledgeKeys: Record<string, number>;
   /** The organization's own fold. */
   organization: unknown;
+}
+
+export interface QueueEntry {
+  id: string;
+  candidate: ManifestReference;
+  base: string;
+  hypothesis: string;
+  submitter: string;
+  move: Record<string, string | number | null>;
 }
 
 export interface Trial {
@@ -222,7 +233,7 @@ export function initialState(): RunState {
     lastAt: 0,
     epoch: 0,
     budget: openAccount(),
-    counters: { trial: 0, reference: 0, plan: 0, call: 0, session: 0, measurement: 0 },
+    counters: { trial: 0, reference: 0, plan: 0, call: 0, session: 0, measurement: 0, queue: 0 },
     trials: {},
     plans: {},
     candidates: {},
@@ -230,6 +241,7 @@ export function initialState(): RunState {
     sessions: {},
     measurements: {},
     openTrials: [],
+    queue: [],
     leader: null,
     keeps: [],
     statuses: {},

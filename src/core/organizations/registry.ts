@@ -1,4 +1,5 @@
 import { RefusedError } from "../protocol/errors.js";
+import { list } from "./list/index.js";
 import type { Organization } from "./organization.js";
 import { sessions } from "./sessions/index.js";
 import { tree } from "./tree/index.js";
@@ -7,6 +8,7 @@ import { tree } from "./tree/index.js";
 export type AnyOrganization = Organization<unknown, unknown>;
 
 const organizations: Readonly<Record<string, AnyOrganization>> = {
+  list: list as AnyOrganization,
   tree: tree as AnyOrganization,
   sessions: sessions as AnyOrganization,
 };

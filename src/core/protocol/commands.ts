@@ -57,6 +57,15 @@ export interface ReferenceCandidate {
   readonly candidate: ManifestReference;
 }
 
+/** A candidate that somebody wants measured. Its blobs are stored already. */
+export interface QueuedCandidate extends Pick<CandidateProposal, "candidate"> {
+  readonly base: string;
+  readonly hypothesis: string;
+  /** Who wants it, in a few words: `operator`, or where the candidate comes from. */
+  readonly submitter: string;
+  readonly move: Readonly<Record<string, string | number | null>>;
+}
+
 /**
  * Everything that can be asked of a run, imperative. `decide` answers with events or refuses. Time, seeds and results
  * come in here; the core has none of its own. `at`: milliseconds since 1970.
@@ -67,6 +76,8 @@ export type Command = { readonly at: number } & (
       readonly configuration: RunConfiguration;
       readonly baseline: ManifestReference;
       readonly references: readonly ReferenceCandidate[];
+      /** Candidates that are measured before anything that the organization wants; whoever starts the run has checked them. */
+      readonly queue: readonly QueuedCandidate[];
     }
   | { readonly type: "open_span"; readonly epoch: number; readonly previousEndedAt: number | null }
   /** Ask the organization for its next move. */
@@ -87,6 +98,8 @@ export type Command = { readonly at: number } & (
       readonly base: string;
       readonly submission: Submission;
     }
+  /** Puts a candidate into the queue, in front of `before`, or at its end. */
+  | ({ readonly type: "enqueue"; readonly before: string | null; readonly reason: string } & QueuedCandidate & CandidateProposal)
   | {
       readonly type: "open_session";
       readonly role: string;
@@ -150,6 +163,13 @@ export const operatorCommand = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("cancel"), reason: z.string().min(1).max(2000) }),
   /** A word to researchers: shown from the next call on. */
   z.strictObject({ type: z.literal("note"), reason: z.string().min(1).max(2000) }),
+  z.strictObject({ type: z.literal("dequeue"), entry: z.string().max(20), reason: z.string().min(1).max(2000) }),
+  z.strictObject({
+    type: z.literal("requeue"),
+    entry: z.string().max(20),
+    before: z.string().max(20).nullable(),
+    reason: z.string().min(1).max(2000),
+  }),
   z.strictObject({ type: z.literal("retract"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
 ]);
 export type OperatorCommand = z.infer<typeof operatorCommand>;

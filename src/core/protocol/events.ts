@@ -4,7 +4,7 @@ import { amount } from "./budget.js";
 import { callFailure } from "./call-failure.js";
 import { UnknownRecordError } from "./errors.js";
 import { expected } from "./expected.js";
-import { blobReference, callId, manifestReference, measurementId, planId, sessionId, trialId, wakeUpId } from "./ids.js";
+import { blobReference, callId, manifestReference, measurementId, planId, queueEntryId, sessionId, trialId, wakeUpId } from "./ids.js";
 import { measured, metricValues } from "./measurement.js";
 import { modelUse } from "./model-use.js";
 import { stageOutcome } from "./outcome.js";
@@ -130,6 +130,21 @@ export const eventSchemas = {
   "plan.admitted": z.strictObject({ plan: planId }),
   "plan.refused": z.strictObject({ plan: planId, violations: z.array(violation).min(1) }),
   "plan.closed": z.strictObject({ plan: planId, outcome: z.enum(["completed", "failed", "cancelled"]) }),
+
+  /** A candidate that nobody was asked for waits for its trial, the first in front. */
+  "queue.added": z.strictObject({
+    entry: queueEntryId,
+    candidate: manifestReference,
+    base: trialId,
+    hypothesis: z.string().max(20_000),
+    /** Who put it there, and where its candidate comes from. */
+    submitter: z.string().min(1).max(80),
+    /** What whoever put it there wants to find again in its trial: small, flat. */
+    move: z.record(z.string(), z.union([z.string(), z.number(), z.null()])),
+  }),
+  "queue.removed": z.strictObject({ entry: queueEntryId, reason }),
+  /** It waits in front of `before` from now on; null: at the end. */
+  "queue.moved": z.strictObject({ entry: queueEntryId, before: queueEntryId.nullable() }),
 
   "trial.admitted": z.strictObject({
     trial: trialId,

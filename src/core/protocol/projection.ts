@@ -79,6 +79,10 @@ const rules: { readonly [T in EventType]: Rule<T> } = {
   "plan.refused": whole,
   "plan.closed": whole,
 
+  "queue.added": whole,
+  "queue.removed": whole,
+  "queue.moved": whole,
+
   "trial.admitted": whole,
   "measurement.requested": whole,
   "attempt.started": null,

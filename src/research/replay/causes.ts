@@ -1,6 +1,7 @@
 import { type RunState, trialOf } from "../../core/harness/state.js";
-import type { Submission, TimelessCommand } from "../../core/protocol/commands.js";
+import type { CandidateProposal, Submission, TimelessCommand } from "../../core/protocol/commands.js";
 import type { EventData, EventType, StoredRunEvent } from "../../core/protocol/events.js";
+import type { ManifestReference } from "../../core/protocol/ids.js";
 import { trialRecords } from "../engine/trial-records.js";
 import { type Blobs, manifestAt } from "../roles/role.js";
 import { readSafely } from "../runner/role-call.js";
@@ -57,6 +58,7 @@ const causes: { readonly [T in EventType]?: Causes<T> } = {
   "session.closed": ({ session, reason, usage }) => [cause({ type: "close_session", session, reason, usage, interrupted: false })],
   "session.interrupted": ({ session, reason, usage }) => [cause({ type: "close_session", session, reason, usage, interrupted: true })],
   "plan.proposed": submitted,
+  "queue.removed": advance,
   "attempt.started": ({ measurement }) => [cause({ type: "start_attempt", measurement })],
   "stage.started": ({ measurement, stage, repeat }) => [cause({ type: "start_stage", measurement, stage, repeat })],
   "stage.ended": ({ measurement, stage, repeat, outcome, stdout, stderr }) => [
@@ -82,14 +84,30 @@ function answered(
   return [cause({ type: "answer_call", call: id, output, answer, usage, model, traffic })];
 }
 
+/** What became of the queue, from what follows in the same decision. */
+function queued(
+  {
+    action,
+    reason,
+    subject,
+  }: { readonly action: "enqueue" | "dequeue" | "requeue"; readonly reason: string; readonly subject: string | null },
+  { ahead, state, blobs }: Place,
+): TimelessCommand[] {
+  const entry = subject ?? "";
+  const moved = ahead.slice(1, 3).find((event) => event.type === "queue.moved" && event.data.entry === entry);
+  const before = moved?.type === "queue.moved" ? moved.data.before : null;
+  if (action === "dequeue") return [cause({ type: action, entry, reason })];
+  if (action === "requeue") return [cause({ type: action, entry, before, reason })];
+  const added = ahead[1];
+  if (added?.type !== "queue.added") return [];
+  const { entry: _entry, ...candidate } = added.data;
+  return [cause({ type: action, before, reason, ...candidate, ...changesOf(candidate, state, blobs) })];
+}
+
 /** What a session or a person handed in, from the trial that came of it; a refused one left no candidate on record. */
 function submitted(plan: EventData<"plan.proposed">, { ahead, state, blobs }: Place): TimelessCommand[] {
   const trial = ahead.slice(0, 4).find((event) => event.type === "trial.admitted");
   if ("call" in plan.by || trial?.type !== "trial.admitted") return [];
-  const manifest = manifestAt(trial.data.candidate.blob, blobs);
-  const before = new Map(manifestAt(trialOf(state, plan.base).candidate.blob, blobs).files.map((file) => [file.path, file.digest]));
-  const changed = manifest.files.filter((file) => before.get(file.path) !== file.digest).map(({ path }) => path);
-  const removed = [...before.keys()].filter((path) => !manifest.files.some((file) => file.path === path));
   const { hypothesis, expectedGain, respondsTo, commitment } = plan;
   const submission: Submission = {
     hypothesis,
@@ -97,14 +115,31 @@ function submitted(plan: EventData<"plan.proposed">, { ahead, state, blobs }: Pl
     respondsTo,
     commitment,
     candidate: trial.data.candidate,
-    manifest,
-    edited: [...changed, ...removed],
+    ...changesOf({ candidate: trial.data.candidate, base: plan.base }, state, blobs),
   };
-  return [cause({ type: "submit", by: plan.by, base: plan.base, submission })];
+  const submit = cause({ type: "submit", by: plan.by, base: plan.base, submission });
+  return typeof trial.data.move["queue"] === "string" ? [cause({ type: "advance" }), submit] : [submit];
 }
 
-function operated({ action, reason, subject }: EventData<"operator.acted">): TimelessCommand[] {
+/** A candidate's manifest, and the files in which it differs from its base. */
+function changesOf(
+  { candidate, base }: { readonly candidate: ManifestReference; readonly base: string },
+  state: RunState,
+  blobs: Blobs,
+): Pick<CandidateProposal, "manifest" | "edited"> {
+  const manifest = manifestAt(candidate.blob, blobs);
+  const before = new Map(manifestAt(trialOf(state, base).candidate.blob, blobs).files.map((file) => [file.path, file.digest]));
+  const changed = manifest.files.filter((file) => before.get(file.path) !== file.digest).map(({ path }) => path);
+  const removed = [...before.keys()].filter((path) => !manifest.files.some((file) => file.path === path));
+  return { manifest, edited: [...changed, ...removed] };
+}
+
+function operated({ action, reason, subject }: EventData<"operator.acted">, place: Place): TimelessCommand[] {
   switch (action) {
+    case "enqueue":
+    case "dequeue":
+    case "requeue":
+      return queued({ action, reason, subject }, place);
     case "pause":
     case "note":
     case "resume":

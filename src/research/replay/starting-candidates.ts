@@ -1,15 +1,23 @@
-import type { Command, ReferenceCandidate } from "../../core/protocol/commands.js";
+import type { Command, QueuedCandidate, ReferenceCandidate } from "../../core/protocol/commands.js";
 import type { StoredRunEvent } from "../../core/protocol/events.js";
 
-/** The baseline and the reference rows that a recorded run began with. */
-export function startingCandidates(ahead: readonly StoredRunEvent[]): Pick<Extract<Command, { type: "start" }>, "baseline" | "references"> {
+/** The baseline, the reference rows and the queue that a recorded run began with. */
+export function startingCandidates(
+  ahead: readonly StoredRunEvent[],
+): Pick<Extract<Command, { type: "start" }>, "baseline" | "references" | "queue"> {
   const references: ReferenceCandidate[] = [];
+  const queue: QueuedCandidate[] = [];
   let baseline: Extract<Command, { type: "start" }>["baseline"] = { blob: "", bytes: 0, manifest: true };
   for (const event of ahead) {
-    if (event.type === "attempt.started") break;
+    // The first owner's span, or a person's word, is no part of the start any more.
+    if (event.type === "run.span_opened" || event.type === "operator.acted") break;
+    if (event.type === "queue.added") {
+      const { entry: _entry, ...candidate } = event.data;
+      queue.push(candidate);
+    }
     if (event.type !== "trial.admitted") continue;
     if (event.data.kind === "baseline") baseline = event.data.candidate;
     else references.push({ name: event.data.name ?? "", candidate: event.data.candidate });
   }
-  return { baseline, references };
+  return { baseline, references, queue };
 }

@@ -7,11 +7,12 @@ import { canonicalJson, digestOf } from "../../protocol/canonical.js";
 import type { Answer, CandidateProposal, Command, Decision, PlanProposal, Submission } from "../../protocol/commands.js";
 import type { EventData, RunEvent, Violation } from "../../protocol/events.js";
 import { gain, primaryMetric } from "../../protocol/measurement.js";
-import { surfaceViolations, violation } from "../admission.js";
+import { violation } from "../admission.js";
 import { drawsOf } from "../draw.js";
 import { hasRoomForRound, roundReservation } from "../reservations.js";
-import { activeTime, configurationOf, type OpenCall, type RunState, trialNamed } from "../state.js";
+import { activeTime, configurationOf, type OpenCall, type QueueEntry, type RunState, trialNamed } from "../state.js";
 import { viewBuilders } from "../views.js";
+import { candidateViolations } from "./candidates.js";
 import { type Handler, only, refuse, withBlobs } from "./decision.js";
 import { finishing, knowledgeEvents } from "./run.js";
 import { openSession } from "./sessions.js";
@@ -30,6 +31,8 @@ export const advance: Handler<Of<"advance">> = (state, command) => {
     // A trial that cannot end in the time that is left would be cancelled half-way: it is not started.
     return idle(state) ? only(...finishing(state, "budget: wall-clock, the time left is less than one trial takes", true)) : only();
   }
+  const [queued] = state.queue;
+  if (queued !== undefined) return admitQueued(state, queued);
   const enough = goodEnough(state);
   if (enough !== null) return idle(state) ? only(...finishing(state, enough, true)) : only();
   const move = organizationNamed(configuration.organization.name).next(state.organization, state, drawsOf(configuration.seed));
@@ -145,6 +148,22 @@ function dueRemeasurement(state: RunState): RunEvent | null {
       seed: drawsOf(seed).seed("remeasurement", number),
     },
   };
+}
+
+/** What waits in the queue was checked when it came; what it stands on may have fallen since. */
+function admitQueued(state: RunState, entry: QueueEntry): Decision {
+  if (trialNamed(state, entry.base)?.retracted !== false)
+    return only({ type: "queue.removed", data: { entry: entry.id, reason: `its base ${entry.base} was retracted` } });
+  const plan = `p${state.counters.plan + 1}`;
+  const admission: Admission = {
+    by: { submitter: entry.submitter },
+    base: entry.base,
+    comparator: entry.base,
+    move: { ...entry.move, queue: entry.id },
+    bestAtView: state.leader?.trial ?? null,
+  };
+  const proposal = { hypothesis: entry.hypothesis, expectedGain: null, respondsTo: [], commitment: {} };
+  return only(...admitPlan(plan, proposal, admission), ...admitTrial(state, plan, entry, admission));
 }
 
 export const answerCall: Handler<Of<"answer_call">> = (state, command) => {
@@ -287,16 +306,6 @@ function planViolations(state: RunState, base: string, proposal: PlanProposal): 
   ];
 }
 
-function candidateViolations(state: RunState, proposal: CandidateProposal): Violation[] {
-  const configuration = configurationOf(state);
-  const problems = surfaceViolations(configuration.environment.surface, proposal.edited, proposal.manifest);
-  const twin = state.candidates[proposal.candidate.blob];
-  if (twin !== undefined && organizationNamed(configuration.organization.name).duplicates === "refuse") {
-    problems.push(violation("duplicate_candidate", `this is the same content as trial ${twin}, which was measured already`, null));
-  }
-  return problems;
-}
-
 interface Admission {
   readonly by: { readonly call: string } | { readonly session: string } | { readonly submitter: string };
   readonly base: string;
@@ -331,7 +340,12 @@ function admitSubmission(state: RunState, submission: Submission, admission: Adm
   return [...admitPlan(plan, submission, admission), ...admitTrial(state, plan, submission, admission)];
 }
 
-function admitTrial(state: RunState, plan: string | null, proposal: CandidateProposal, admission: Admission): RunEvent[] {
+function admitTrial(
+  state: RunState,
+  plan: string | null,
+  proposal: Pick<CandidateProposal, "candidate">,
+  admission: Admission,
+): RunEvent[] {
   const trial = `t${state.counters.trial + 1}`;
   const best = { bestAtView: admission.bestAtView, bestAtSubmission: state.leader?.trial ?? null };
   return [

@@ -5,7 +5,9 @@ import { type BlobReference, externalResearcher } from "../../protocol/ids.js";
 import { drawsOf } from "../draw.js";
 import { hasRoomForRound } from "../reservations.js";
 import { activeTime, type OpenSession, type RunState } from "../state.js";
+import { acted, over, refuseOver } from "./acts.js";
 import { type Handler, only, refuse } from "./decision.js";
+import { queueAdded } from "./queue.js";
 import { trialEnded } from "./trial-end.js";
 
 type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
@@ -42,6 +44,7 @@ export const start: Handler<Of<"start">> = (state, command) => {
     });
     events.push(request(trial, "reference", 0, environment.seed));
   });
+  events.push(...command.queue.map((candidate, index): RunEvent => queueAdded(`q${index + 1}`, candidate)));
   return only(...events);
 };
 
@@ -75,7 +78,6 @@ function billInFlight(state: RunState): RunEvent[] {
 }
 
 const halted = ["paused", "suspended"];
-const over = ["finished", "cancelled"];
 
 export const pause: Handler<Of<"pause">> = (state, command) => {
   refuseOver(state);
@@ -241,15 +243,6 @@ function cancelTrials(state: RunState, reason: string): RunEvent[] {
 export function closePlan(state: RunState, trial: string, outcome: "completed" | "failed" | "cancelled"): RunEvent[] {
   const plan = state.trials[trial]?.plan ?? null;
   return plan === null ? [] : [{ type: "plan.closed", data: { plan, outcome } }];
-}
-
-function refuseOver(state: RunState): void {
-  if (state.phase === "new" || over.includes(state.phase))
-    throw refuse("a run that is not over", `a run that is ${state.phase}`, "Start a new run; `trialist report` shows this one.");
-}
-
-function acted(action: string, reason: string, subject: string | null = null): RunEvent {
-  return { type: "operator.acted", data: { action, reason, subject } };
 }
 
 /** What was asked and never answered is billed at its reservation: it may have been used. No trial came of it. */

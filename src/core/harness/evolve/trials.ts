@@ -5,6 +5,7 @@ import { statusClasses } from "../../protocol/status.js";
 import { configurationOf, type OpenMeasurement, type RunState, type Trial, trialOf } from "../state.js";
 import { numberOf } from "./calls.js";
 import type { EventHandlers } from "./handlers.js";
+import { leaveQueue } from "./queue.js";
 
 /** Trials, their measurements, and the leader. */
 export const trialHandlers = {
@@ -118,6 +119,7 @@ function admitTrial(state: RunState, data: EventData<"trial.admitted">): void {
   };
   state.candidates[data.candidate.blob] ??= data.trial;
   state.openTrials.push(data.trial);
+  if (typeof data.move["queue"] === "string") leaveQueue(state, data.move["queue"]);
   if (data.kind === "search") state.budget.spent.trials += 1;
 }
 

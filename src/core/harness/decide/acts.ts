@@ -1,0 +1,16 @@
+import type { RunEvent } from "../../protocol/events.js";
+import type { RunState } from "../state.js";
+import { refuse } from "./decision.js";
+
+/** What people do to a run. */
+
+export const over: readonly RunState["phase"][] = ["finished", "cancelled"];
+
+export function refuseOver(state: RunState): void {
+  if (state.phase === "new" || over.includes(state.phase))
+    throw refuse("a run that is not over", `a run that is ${state.phase}`, "Start a new run; `trialist report` shows this one.");
+}
+
+export function acted(action: string, reason: string, subject: string | null = null): RunEvent {
+  return { type: "operator.acted", data: { action, reason, subject } };
+}

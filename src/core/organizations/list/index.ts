@@ -1,0 +1,18 @@
+import { z } from "zod";
+import type { Organization } from "../organization.js";
+
+const configuration = z.strictObject({});
+
+/**
+ * Measures what is in the queue and wants nothing of its own: for candidates that are known beforehand, such as copies
+ * of the baseline or the parts of a winner. Ends when the list is worked off.
+ */
+export const list: Organization<Record<string, never>, z.infer<typeof configuration>> = {
+  name: "list",
+  roles: [],
+  duplicates: "measure",
+  configure: (given) => configuration.parse(given),
+  initial: () => ({}),
+  evolve: () => undefined,
+  next: (_fold, state) => (state.openTrials.length > 0 ? { kind: "wait" } : { kind: "finish", reason: "the list is worked off" }),
+};
