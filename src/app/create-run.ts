@@ -104,8 +104,15 @@ export async function recordStart(
 }
 
 /** Who works in long sessions, and who answers role calls, is known before anything is measured. */
-function refuseMisfits({ organization }: RunRequest, { researchers }: ChosenResearchers): void {
+function refuseMisfits({ organization }: RunRequest, { researchers, alternates }: ChosenResearchers): void {
   const isSessions = organization.name === "sessions";
+  if (isSessions && alternates.length > 0)
+    throw new RefusedError({
+      expected: "one researcher for long sessions",
+      found: `${alternates.length + 1} that take turns`,
+      where: "--turns",
+      todo: "Turns are taken call by call: leave --turns or --organization away.",
+    });
   const isServed = isSessions && organization.configuration["sessions"] === 0;
   const external = Object.values(researchers).includes(externalResearcher);
   if (external && !isServed)

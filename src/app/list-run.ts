@@ -28,6 +28,7 @@ export async function createListRun(project: Project, request: ListRunRequest): 
     environmentDigest: frozen.digest,
     organization: { name: "list", configuration: {} },
     researchers: { "*": noResearcher },
+    alternates: [],
     researcherSettings: {},
     budget: { trials: starting.queue.length, costUsd: null, tokens: null, computeMs: null, wallMs: null },
     promotion,

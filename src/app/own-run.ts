@@ -15,6 +15,7 @@ import type { Executor } from "../core/ports/executor.js";
 import type { ServeTools } from "../core/ports/session-agent.js";
 import { operatorCommand } from "../core/protocol/commands.js";
 import { RefusedError } from "../core/protocol/errors.js";
+import { researchersIn } from "../core/protocol/run.js";
 import { Slots } from "../research/engine/slots.js";
 import { Run } from "../research/runner/run.js";
 import { Runner } from "../research/runner/runner.js";
@@ -22,6 +23,7 @@ import { sessionAgentsOf } from "./agents.js";
 import { readOrigin, runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
 import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
+import { isOptimizer, prepareOptimizers } from "./optimizers.js";
 import type { Project } from "./project.js";
 import { makeResearcherFolder } from "./researcher-folder.js";
 import { modelParts, researchersOf, sessionModelsOf } from "./researchers.js";
@@ -131,6 +133,7 @@ async function drive(
     configuration,
     models,
     secrets,
+    optimizers: researchersIn(configuration).some(isOptimizer) ? await prepareOptimizers(host, scratch, progress) : null,
     folder: await makeResearcherFolder(prepared, join(scratch, "researcher")),
   };
   const runner = new Runner(run, {

@@ -9,7 +9,7 @@ import type { SessionModel } from "../core/ports/session-model.js";
 import type { Environment } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { externalResearcher, noResearcher } from "../core/protocol/ids.js";
-import type { RunConfiguration } from "../core/protocol/run.js";
+import { type RunConfiguration, researchersIn } from "../core/protocol/run.js";
 import { roleNamed, roleNames } from "../research/roles/registry.js";
 import { agentMeant, agentPrefix } from "./agents.js";
 import type { ModelConfiguration } from "./model-configuration.js";
@@ -22,6 +22,7 @@ import {
   sessionModelNamed,
   worstCaseOfModel,
 } from "./model-researchers.js";
+import { assertOptimizer, isOptimizer, type OptimizerParts, optimizerNamed, optimizerNames } from "./optimizers.js";
 import type { Secrets } from "./secrets.js";
 
 /** What a researcher is made of. */
@@ -29,6 +30,8 @@ interface Parts {
   readonly executor: Executor;
   readonly prepared: PreparedEnvironment;
   readonly configuration: RunConfiguration;
+  /** Null where no optimizer is asked. */
+  readonly optimizers: OptimizerParts | null;
   /** What command researchers see of the pack. */
   readonly folder: string;
   readonly models: ModelConfiguration["models"];
@@ -41,14 +44,15 @@ export const commandWallMs = 120_000;
 
 /** The researchers that a run's configuration names. */
 export function researchersOf(parts: Parts): Map<string, Researcher> {
-  const names = [...new Set(Object.values(parts.configuration.researchers))];
-  const asked = names.filter((name) => ![externalResearcher, noResearcher].includes(name) && !name.startsWith(agentPrefix));
+  const asked = researchersIn(parts.configuration).filter(
+    (name) => ![externalResearcher, noResearcher].includes(name) && !name.startsWith(agentPrefix),
+  );
   return new Map(asked.map((name) => [name, researcherNamed(name, parts)]));
 }
 
 /** The models among them, as ones that work in long sessions. */
 export function sessionModelsOf(parts: Parts): Map<string, SessionModel> {
-  const names = [...new Set(Object.values(parts.configuration.researchers))].filter((name) => name.startsWith(modelPrefix));
+  const names = researchersIn(parts.configuration).filter((name) => name.startsWith(modelPrefix));
   return new Map(names.map((name) => [name, sessionModelNamed(name, modelParts(parts))]));
 }
 
@@ -59,6 +63,9 @@ export function modelParts({ configuration, models, secrets }: Parts): ModelPart
 /** `model:NAME` is a language model, `command:LINE` runs that line in the frozen pack; any other name is one of the pack's playbooks. */
 function researcherNamed(name: string, parts: Parts): Researcher {
   if (name.startsWith(modelPrefix)) return modelResearcherNamed(name, modelParts(parts));
+  const { executor, optimizers } = parts;
+  const { sandbox, limits } = parts.configuration;
+  if (isOptimizer(name) && optimizers !== null) return optimizerNamed(name, optimizers, { executor, sandbox, wallMs: limits.callWallMs });
   const { environment, runtime } = parts.prepared;
   assertCommand(name, environment.playbook);
   const command = name.startsWith(customPrefix) ? name.slice(customPrefix.length) : (environment.playbook[name] ?? "");
@@ -66,16 +73,16 @@ function researcherNamed(name: string, parts: Parts): Researcher {
     name,
     command,
     folder: parts.folder,
-    executor: parts.executor,
-    sandbox: parts.configuration.sandbox,
+    executor,
+    sandbox,
     path: runtime.path,
     mounts: runtime.mounts,
-    wallMs: parts.configuration.limits.callWallMs,
+    wallMs: limits.callWallMs,
   });
 }
 
 /** Who answers which role, and what of them a run keeps. */
-export type ChosenResearchers = Pick<RunConfiguration, "researchers" | "researcherSettings" | "callReservations">;
+export type ChosenResearchers = Pick<RunConfiguration, "researchers" | "alternates" | "researcherSettings" | "callReservations">;
 
 export interface ResearcherChoice {
   /** For every role that nobody names; null: the one of the project's configuration, else the playbook's `reference`. */
@@ -85,6 +92,8 @@ export interface ResearcherChoice {
   readonly baseUrl?: string | null;
   /** Role → researcher. */
   readonly researchersByRole?: Readonly<Record<string, string>>;
+  /** They take turns with `researcher`. */
+  readonly alternates?: readonly string[];
   readonly allowUnknownPrice?: boolean;
 }
 
@@ -97,23 +106,29 @@ export function chooseResearchers(choice: ResearcherChoice, models: ModelConfigu
   const researchers: Record<string, string> = {};
   const settings: Record<string, FrozenModel> = {};
   const agents: Record<string, AgentSettings> = {};
-  const choose = (role: string, wish: ResearcherWish): void => {
+  const resolve = (wish: ResearcherWish): string => {
+    if (isOptimizer(wish.name)) {
+      assertOptimizer(wish.name, environment);
+      return wish.name;
+    }
     const agent = agentMeant(wish.name, models);
     const meant = modelMeant(agent === null ? wish : { ...wish, name: agent.model }, models);
     if (agent !== null) agents[wish.name] = agent;
     if (meant === null && wish.name !== externalResearcher) assertCommand(wish.name, playbook, models.models);
     if (meant !== null) freezeWithFallbacks(meant, models, choice.allowUnknownPrice === true || models.allowUnknownPrice, settings);
-    researchers[role] = agent === null ? (meant?.name ?? wish.name) : wish.name;
+    return agent === null ? (meant?.name ?? wish.name) : wish.name;
   };
   const everyone = choice.researcher ?? models.researchers["*"] ?? "reference";
-  choose("*", { name: everyone, model: choice.model ?? null, baseUrl: choice.baseUrl ?? null });
+  researchers["*"] = resolve({ name: everyone, model: choice.model ?? null, baseUrl: choice.baseUrl ?? null });
   for (const [role, name] of Object.entries({ ...models.researchers, ...choice.researchersByRole })) {
-    if (role !== "*") choose(knownRole(role), { name, model: null, baseUrl: null });
+    if (role !== "*") researchers[knownRole(role)] = resolve({ name, model: null, baseUrl: null });
   }
+  const alternates = (choice.alternates ?? []).map((name) => resolve({ name, model: null, baseUrl: null }));
   return {
     researchers,
+    alternates,
     researcherSettings: { ...settings, ...agents },
-    callReservations: reservations(researchers, settings, environment),
+    callReservations: reservations({ researchers, alternates }, settings, environment),
   };
 }
 
@@ -140,17 +155,22 @@ function freezeWithFallbacks(
     freezeWithFallbacks({ name: `${modelPrefix}${fallback}`, settings: next.settings }, models, allowUnknownPrice, into);
 }
 
-/** By role, the most that one question can use: a command uses CPU time, a model money and tokens. */
+/** By role, the most that one question can use, whosever turn it is: a command uses CPU time, a model money and tokens. */
 function reservations(
-  researchers: RunConfiguration["researchers"],
+  { researchers, alternates }: Pick<RunConfiguration, "researchers" | "alternates">,
   settings: Record<string, FrozenModel>,
   environment: Environment,
 ): RunConfiguration["callReservations"] {
   const named = roleNames.map((role) => {
-    const name = researchers[role] ?? researchers["*"] ?? "";
-    const isModel = name.startsWith(modelPrefix);
-    const model = isModel ? worstCaseOfModel(name, settings, roleNamed(role).promptBytes(environment)) : { costUsd: 0, tokens: 0 };
-    return [role, { ...model, computeMs: isModel ? 0 : commandWallMs }] as const;
+    const asked = researchers[role] === undefined ? [researchers["*"] ?? "", ...alternates] : [researchers[role]];
+    const models = asked
+      .filter((name) => name.startsWith(modelPrefix))
+      .map((name) => worstCaseOfModel(name, settings, roleNamed(role).promptBytes(environment)));
+    const most = (of: "costUsd" | "tokens"): number => Math.max(0, ...models.map((each) => each[of]));
+    return [
+      role,
+      { costUsd: most("costUsd"), tokens: most("tokens"), computeMs: models.length === asked.length ? 0 : commandWallMs },
+    ] as const;
   });
   return Object.fromEntries(named);
 }
@@ -161,7 +181,7 @@ function assertCommand(name: string, playbook: Readonly<Record<string, string>>,
   if (Object.hasOwn(playbook, name)) return;
   const known = [...Object.keys(playbook), ...Object.keys(models)];
   throw new RefusedError({
-    expected: `a researcher: ${[...known, ...providers.map(({ name: provider }) => `${provider}:MODEL`), "command:LINE"].join(", ")}`,
+    expected: `a researcher: ${[...known, ...providers.map(({ name: provider }) => `${provider}:MODEL`), ...optimizerNames, "command:LINE"].join(", ")}`,
     found: JSON.stringify(name),
     todo:
       known.length === 0

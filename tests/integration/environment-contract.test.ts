@@ -181,3 +181,28 @@ test("broken YAML, a doubled key, an empty file and a missing file", async () =>
   expect((await problemsOf(folder))[0]).toMatchObject({ what: "there is no environment here", file: join(folder, "environment.yaml") });
   expect((await problemsOf(join(folder, "nowhere")))[0]).toMatchObject({ found: "no such folder" });
 });
+
+describe("numbers that an optimizer may choose", () => {
+  const declared = (line: string): string => contractWith(["max_bytes: 1 KiB", `max_bytes: 1 KiB\n  parameters: [${line}]`]);
+
+  test("are resolved with their defaults, and leave the surface of others as it was", async () => {
+    const text = declared("{ name: n, file: solution.sh, after: 'echo ', low: 0, high: 9 }");
+    const { environment } = await loadEnvironment(await makePack({ "environment.yaml": text }));
+    expect(environment.surface.parameters).toEqual([
+      { name: "n", file: "solution.sh", after: "echo ", type: "float", low: 0, high: 9, log: false },
+    ]);
+    expect(Object.keys((await loadEnvironment(await makePack())).environment.surface)).not.toContain("parameters");
+  });
+
+  test.each([
+    ["{ name: n, file: other.sh, after: 'echo ', low: 0, high: 9 }", "an editable file of the baseline"],
+    ["{ name: n, file: solution.sh, after: 'print ', low: 0, high: 9 }", "right after this text"],
+    ["{ name: n, file: solution.sh, after: 'echo ', low: 2, high: 9 }", "bounds that hold the baseline's number"],
+    ["{ name: n, file: solution.sh, after: 'echo ', low: 9, high: 2 }", "`low` below `high`"],
+    ["{ name: n, file: solution.sh, after: 'echo ', low: 0, high: 9, log: true }", "above 0 on a logarithmic scale"],
+    ["{ name: n, file: solution.sh, after: 'echo ', low: 0.5, high: 9, type: int }", "whole bounds"],
+  ])("%s", async (line, expected) => {
+    const [problem] = await problemsOf(await makePack({ "environment.yaml": declared(line) }));
+    expect(problem?.expected).toContain(expected);
+  });
+});

@@ -1,5 +1,16 @@
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import ts from "typescript";
 
@@ -28,6 +39,8 @@ function build(): string {
   const draft = `${folder}.${process.pid}`;
   for (const [path, text] of files) write(join(draft, path.replace(/\.ts$/, ".js")), translated(path, text));
   copyFileSync(join(root, "package.json"), join(draft, "package.json"));
+  // Beside the sources as in the package; a change of it is seen at once.
+  symlinkSync(join(root, "researchers"), join(draft, "researchers"));
   try {
     renameSync(draft, folder);
   } catch {

@@ -48,6 +48,7 @@ export function testConfiguration(changes: Partial<RunConfiguration> = {}): RunC
     parallel: 1,
     sandbox: "bubblewrap",
     limits: { callRounds: 3, refusedCalls: 5, attempts: 3, sessionTurns: 20, callWallMs: 60_000 },
+    alternates: [],
     researcherSettings: {},
     callReservations: { "*": { costUsd: 0, tokens: 0, computeMs: 0 } },
     host: { platform: "linux", cpus: 2, cpuModel: "test", memoryBytes: 1, versions: {} },

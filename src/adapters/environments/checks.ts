@@ -6,6 +6,7 @@ import { normalizeGlob, normalizePath, pathFault, pathMatcher } from "./globs.js
 import { lockFaults } from "./lock-file.js";
 import { scriptsOf } from "./pack-commands.js";
 import { candidateFiles, contractFile, isDescriptionFile, type PackLayout } from "./pack-layout.js";
+import { checkParameters } from "./parameter-checks.js";
 import type { Problem } from "./problems.js";
 import { closest, didYouMean } from "./suggestions.js";
 import type { DocumentPath, YamlSource } from "./yaml-source.js";
@@ -52,6 +53,7 @@ export async function checkEnvironment(checks: Checks): Promise<void> {
   checkMetrics(checks);
   checkGates(checks);
   checkPromotion(checks);
+  await checkParameters(checks);
   await checkLocks(checks);
   await checkFolders(checks);
 }

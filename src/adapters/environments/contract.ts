@@ -245,6 +245,29 @@ const data = z.strictObject({
   heldout: packPath.optional(),
 });
 
+const parameterName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,59}$/, "a name of letters, digits, `_`, `.`, `-`, at most 60");
+
+const parameter = z
+  .strictObject({
+    name: parameterName,
+    /** Editable file that holds the number, relative to the baseline folder. */
+    file: packPath,
+    /** Text that stands right before the number, once in that file: `"LEARNING_RATE = "`, `'"depth": '`. */
+    after: z.string().min(1, "the text before the number").max(200, "a text of at most 200 characters"),
+    /** Default float. */
+    type: z.enum(["float", "int"]).default("float"),
+    low: z.number(),
+    high: z.number(),
+    /** Searched on a logarithmic scale. Default false. */
+    log: z.boolean().default(false),
+  })
+  .superRefine((form, context) => {
+    if (form.low >= form.high) refuse(context, "`low` below `high`", "write the bounds between which the number may lie");
+    if (form.log && form.low <= 0) refuse(context, "`low` above 0 on a logarithmic scale", "raise `low`, or leave `log` out");
+    if (form.type === "int" && !(Number.isInteger(form.low) && Number.isInteger(form.high)))
+      refuse(context, "whole bounds for an int", "write whole numbers, or `type: float`");
+  });
+
 const mount = z.strictObject({
   /** External folder of any size, bound read-only. */
   source: absolutePath,
@@ -270,6 +293,8 @@ export const contract = z.strictObject({
     max_bytes: size.default(defaultSurfaceBytes),
     /** With `baseline: .` only: files laid beside the candidate, read-only. Default: every file that git does not ignore. */
     context: z.array(glob).optional(),
+    /** Numbers in editable files that an optimizer may choose; `--researcher optuna:tpe` needs them. */
+    parameters: z.array(parameter).min(1, "at least one parameter").max(100, "at most 100 parameters").optional(),
   }),
   /** Folder of the reference candidate; `.` when the environment lies in the repository that it studies. */
   baseline: packPath.default("baseline"),

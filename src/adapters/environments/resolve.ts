@@ -15,7 +15,13 @@ export async function resolveEnvironment(form: ContractForm, layout: PackLayout)
     name: form.name,
     description: isDescriptionFile(form.description) ? await read(form.description) : form.description,
     knowledge: await Promise.all(knowledge.map(async (path) => ({ path, text: await read(path) }))),
-    surface: { editable: form.surface.editable.map(normalizeGlob), maxBytes: form.surface.max_bytes },
+    surface: {
+      editable: form.surface.editable.map(normalizeGlob),
+      maxBytes: form.surface.max_bytes,
+      ...(form.surface.parameters === undefined
+        ? {}
+        : { parameters: form.surface.parameters.map((parameter) => ({ ...parameter, file: normalizePath(parameter.file) })) }),
+    },
     runtime: await resolveRuntime(form, layout, read),
     data: resolveData(form.data),
     mounts: (form.mounts ?? []).map(({ source, target, digest }) => ({ source, target: target ?? source, digest: digest ?? "stat" })),

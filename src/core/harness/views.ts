@@ -1,6 +1,6 @@
 import type { BlobReference, ManifestReference } from "../protocol/ids.js";
 import { primaryMetric } from "../protocol/measurement.js";
-import type { TrialStatus } from "../protocol/status.js";
+import { statusClasses, type TrialStatus } from "../protocol/status.js";
 import { activeTime, configurationOf, type RunState, type Trial, trialOf } from "./state.js";
 
 /**
@@ -27,6 +27,8 @@ export interface ProposalView {
   /** Valid trials: the best and the newest, oldest first. */
   readonly memory: readonly { readonly trial: string; readonly hypothesis: string; readonly status: TrialStatus; readonly value: number }[];
   readonly best: { readonly trial: string; readonly value: number } | null;
+  /** Where the environment declares numbers that an optimizer may choose: the newest valid trials, oldest first. */
+  readonly observations?: readonly { readonly trial: string; readonly candidate: ManifestReference; readonly score: number }[];
   /** What the operator wants known, the newest last. */
   readonly notes: readonly string[];
   readonly trialsLeft: number | null;
@@ -58,10 +60,26 @@ export function proposalView(state: RunState, role: string, base: string, now: n
           : [{ trial: each.id, hypothesis: each.hypothesis, status: each.status, value }];
       }),
     best: state.leader === null ? null : { trial: state.leader.trial, value: state.leader.values[metric] ?? 0 },
+    ...(configuration.environment.surface.parameters === undefined ? {} : { observations: observations(state) }),
     notes: [...state.notes],
     trialsLeft: trials === null ? null : trials - state.budget.spent.trials - state.budget.reserved.trials,
     activeMsLeft: wallMs === null ? null : Math.max(0, wallMs - activeTime(state, now)),
   };
+}
+
+/** Measured candidates that an optimizer is shown: enough for a model of a few dozen numbers, and bounded. */
+const observed = 200;
+
+function observations(state: RunState): NonNullable<ProposalView["observations"]> {
+  const metric = primaryMetric(configurationOf(state).environment).name;
+  const found: { trial: string; candidate: ManifestReference; score: number }[] = [];
+  for (let number = state.counters.trial; number >= 0 && found.length < observed; number--) {
+    const trial = state.trials[`t${number}`];
+    const score = trial?.values?.[metric];
+    if (trial?.status == null || trial.retracted || statusClasses[trial.status] !== "valid" || score === undefined) continue;
+    found.push({ trial: trial.id, candidate: trial.candidate, score });
+  }
+  return found.reverse();
 }
 
 /** Why a trial failed, for whoever proposes. */

@@ -73,6 +73,21 @@ export const mount = z.strictObject({
   digest: z.enum(["full", "manifest", "stat"]),
 });
 
+/** A number in an editable file that an optimizer may choose. */
+export const parameter = z.strictObject({
+  name: z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,59}$/),
+  /** Relative to the surface's folder. */
+  file: z.string(),
+  /** Text that stands before the number, once in the file. */
+  after: z.string().min(1).max(200),
+  type: z.enum(["float", "int"]),
+  low: z.number(),
+  high: z.number(),
+  /** Searched on a logarithmic scale. */
+  log: z.boolean(),
+});
+export type Parameter = z.infer<typeof parameter>;
+
 export const environment = z.strictObject({
   schema: z.literal("trialist/environment@1"),
   name: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/i),
@@ -83,6 +98,8 @@ export const environment = z.strictObject({
   surface: z.strictObject({
     editable: z.array(z.string()).min(1),
     maxBytes: z.number().int().positive(),
+    /** Left out where there are none, so that the digest of an environment without any is what it always was. */
+    parameters: z.array(parameter).min(1).max(100).optional(),
   }),
   /** Frozen runtime; null: the system's interpreters. `use` binds an existing prefix, unfrozen. */
   runtime: z

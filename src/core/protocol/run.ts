@@ -12,6 +12,8 @@ export const runConfiguration = z.strictObject({
   organization: z.strictObject({ name: z.string().max(40), configuration: z.record(z.string(), z.unknown()) }),
   /** Role → researcher name; `*` is everyone else's. */
   researchers: z.record(z.string(), z.string().min(1).max(8000)),
+  /** They take turns with the researcher of `*`, call by call; ledgers of older builds have none. */
+  alternates: z.array(z.string().min(1).max(8000)).max(20).default([]),
   /** Researcher name → its settings, resolved and without secrets; what they hold is the business of its adapter. */
   researcherSettings: z.record(z.string(), z.record(z.string(), z.unknown())),
   budget: budgetLimits,
@@ -54,6 +56,11 @@ export const runConfiguration = z.strictObject({
   }),
 });
 export type RunConfiguration = z.infer<typeof runConfiguration>;
+
+/** All researchers that a run may ask, each once. */
+export function researchersIn({ researchers, alternates }: Pick<RunConfiguration, "researchers" | "alternates">): string[] {
+  return [...new Set([...Object.values(researchers), ...alternates])];
+}
 
 /** What a call of this role reserves before each round, beside the trial that may come of it. */
 export function callReservation(configuration: RunConfiguration, role: string): Omit<Amount, "trials"> {

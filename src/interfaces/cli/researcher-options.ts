@@ -9,11 +9,16 @@ export function describeResearcherOptions(program: Command): void {
     .addOption(
       new Option(
         "--researcher <researcher>",
-        "who proposes: a playbook's name, a model of trialist.config.yaml, PROVIDER:MODEL, command:LINE or agent:NAME (default: reference)",
+        "who proposes: a playbook's name, a model of trialist.config.yaml, PROVIDER:MODEL, optuna:tpe, command:LINE or agent:NAME (default: reference)",
       ).env("TRIALIST_RESEARCHER"),
     )
     .addOption(new Option("--model <model>", "the model, where --researcher is a provider").env("TRIALIST_MODEL"))
     .addOption(new Option("--base-url <url>", "address of the model's server, where it is not the provider's own").env("TRIALIST_BASE_URL"))
+    .option(
+      "--turns <researcher>",
+      "another researcher that takes turns with --researcher, call by call; may be given again",
+      (name: string, before: string[] | undefined) => [...(before ?? []), name],
+    )
     .option("--role <role=researcher>", "another researcher for one role, such as debug=fast; may be given again", roles)
     .option("--allow-unknown-price", "let a model without a known price run; it counts as 0 dollars", false);
 }
@@ -31,6 +36,7 @@ export function researcherChoice(options: CommandInput["options"]): ResearcherCh
     model: textOption(options, "model") ?? null,
     baseUrl: textOption(options, "baseUrl") ?? null,
     researchersByRole: (options["role"] as Record<string, string> | undefined) ?? {},
+    alternates: (options["turns"] as string[] | undefined) ?? [],
     allowUnknownPrice: options["allowUnknownPrice"] === true,
   };
 }

@@ -324,7 +324,7 @@ function predictions({ state }: Subject): string {
 
 function conditions({ state, summary }: Subject): string {
   if (state.configuration === null) return "";
-  const { host, seed, parallel, researchers } = configurationOf(state);
+  const { host, seed, parallel, researchers, alternates } = configurationOf(state);
   const held = guaranteeTexts(summary);
   const versions = Object.entries(host.versions)
     .map(([name, version]) => `, ${name} ${version}`)
@@ -335,7 +335,7 @@ function conditions({ state, summary }: Subject): string {
     `- Host: ${markdown(`${host.platform}, ${plural(host.cpus, "CPU")}, ${host.cpuModel}, ${bytes(host.memoryBytes)}${versions}`)}`,
     `- Organization: ${markdown(state.configuration.organization.name)}, ${plural(parallel, "trial")} at once; researchers: ${markdown(
       Object.entries(researchers)
-        .map(([role, name]) => `${role} = ${name}`)
+        .map(([role, name]) => `${role} = ${[name, ...(role === "*" ? alternates : [])].join(" and in turn ")}`)
         .join(", "),
     )}`,
     `- Run seed: ${seed}; it varies researchers and draws, nothing else`,

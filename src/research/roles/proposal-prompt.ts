@@ -1,5 +1,6 @@
 import type { RolePrompt } from "../../core/ports/researcher.js";
 import type { Environment } from "../../core/protocol/environment.js";
+import type { ParameterDocument } from "./parameters.js";
 import { assemble, assembledBytes, byteLength, filesThatFit, newestThatFit, repairBudget, type Section, shrunk } from "./prompt.js";
 
 /** What a proposer is handed: the view of the role with its contents filled in. */
@@ -24,6 +25,8 @@ export interface ProposalDocument {
   readonly failure: { readonly status: string; readonly stage: string; readonly reason: string; readonly output: string } | null;
   readonly memory: readonly { readonly trial: string; readonly hypothesis: string; readonly status: string; readonly value: number }[];
   readonly best: { readonly trial: string; readonly value: number } | null;
+  /** For optimizers alone: where the environment declares numbers. */
+  readonly parameters?: ParameterDocument;
   readonly notes: readonly string[];
   readonly trialsLeft: number | null;
   readonly activeMsLeft: number | null;

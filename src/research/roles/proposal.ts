@@ -6,6 +6,7 @@ import type { Environment } from "../../core/protocol/environment.js";
 import type { Violation } from "../../core/protocol/events.js";
 import type { BlobReference } from "../../core/protocol/ids.js";
 import { changedManifest, newTexts } from "./candidate-change.js";
+import { parameterDocument } from "./parameters.js";
 import { type ProposalDocument, proposalPrompt, proposalPromptBytes } from "./proposal-prompt.js";
 import { type Blobs, manifestAt, type Role } from "./role.js";
 import { breaksOff, longestAnswer, plainSentence, readJson } from "./tolerant-json.js";
@@ -46,6 +47,7 @@ do not repeat what was tried without success.`,
 
 function proposalDocument(view: ProposalView, environment: Environment, blobs: Blobs): ProposalDocument {
   const { base, failure } = view;
+  const parameters = parameterDocument(view, environment, blobs);
   return {
     environment: {
       name: environment.name,
@@ -77,6 +79,7 @@ function proposalDocument(view: ProposalView, environment: Environment, blobs: B
           },
     memory: view.memory,
     best: view.best,
+    ...(parameters === null ? {} : { parameters }),
     // Views of an earlier build have none.
     notes: view.notes ?? [],
     trialsLeft: view.trialsLeft,

@@ -101,8 +101,10 @@ function requestCall(state: RunState, move: Extract<Move, { kind: "call" }>, at:
 }
 
 function researcherFor(state: RunState, role: string): string {
-  const { researchers } = configurationOf(state);
-  const name = researchers[role] ?? researchers["*"];
+  const { researchers, alternates } = configurationOf(state);
+  const everyone = researchers["*"];
+  const turns = everyone === undefined ? [] : [everyone, ...alternates];
+  const name = researchers[role] ?? turns[state.counters.call % turns.length];
   if (name === undefined) throw refuse(`a researcher for role ${role}, or for *`, "none in the run's configuration");
   return name;
 }
