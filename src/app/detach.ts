@@ -12,6 +12,11 @@ export function logFile(project: Project, run: string): string {
   return join(project.existingRun(run), "log.txt");
 }
 
+export interface Detached {
+  readonly pid: number;
+  readonly log: string;
+}
+
 /** How long a detached process may take until it owns its run, in ms: preparing data and runtimes comes after. */
 const patienceMs = 30_000;
 
@@ -20,10 +25,15 @@ const patienceMs = 30_000;
  * `entry`: the program that this process runs, which is started again.
  * @throws RefusedError with what it said, when it ends before it owns the run
  */
-export async function detachRun(project: Project, run: string, entry: string): Promise<{ readonly pid: number; readonly log: string }> {
+export async function detachRun(
+  project: Project,
+  run: string,
+  entry: string,
+  options: { readonly frozen: boolean; readonly reason: string },
+): Promise<Detached> {
   const log = logFile(project, run);
   const out = openSync(log, "a", 0o600);
-  const words = [entry, "resume", run, "--frozen", "--reason", "detached from its terminal", "-C", project.folder];
+  const words = [entry, "resume", run, ...(options.frozen ? ["--frozen"] : []), "--reason", options.reason, "-C", project.folder];
   const child = spawn(process.execPath, words, { detached: true, stdio: ["ignore", out, out], cwd: project.folder });
   closeSync(out);
   let ended: number | null = null;

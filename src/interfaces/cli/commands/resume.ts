@@ -5,6 +5,7 @@ import { Project } from "../../../app/project.js";
 import { ownVersion } from "../../../app/version.js";
 import { sessionSocket } from "../../mcp/session-socket.js";
 import { type CliCommand, reasonOption } from "../command.js";
+import { detached } from "../detached.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
 import { UsageError } from "../usage-error.js";
@@ -17,18 +18,21 @@ export const command: CliCommand = {
       .argument("<run>", "name of the run")
       .option("--reason <text>", "why; recorded", reasonOption, "resumed from the command line")
       .option("--frozen", "go on with the frozen environment although its files changed since", false)
-      .addHelpText("after", "\nExample:\n  trialist resume night");
+      .option("--detach", "let the run go on in a process of its own, which outlives this terminal", false)
+      .addHelpText("after", "\nExample:\n  trialist resume night --detach");
   },
   async run({ args, options, folder, terminal }) {
     const name = args[0] ?? "";
     const project = new Project(folder);
     refuseServed(project, name);
+    const how = { frozen: options.frozen === true, reason: String(options.reason) };
+    if (options["detach"] === true) return detached(project, name, terminal, how);
     const owned = await ownRun(project, await openHost(), name, {
-      frozen: options.frozen === true,
+      frozen: how.frozen,
       progress: (line) => terminal.note(line),
       serveTools: sessionSocket(await ownVersion()),
     });
-    owned.runner.command({ type: "resume", reason: String(options.reason) });
+    owned.runner.command({ type: "resume", reason: how.reason });
     const code = await driveRun(owned, name, terminal);
     finalAnswer(project, name, terminal);
     return code;

@@ -1,11 +1,11 @@
 import { createRun } from "../../../app/create-run.js";
-import { detachRun } from "../../../app/detach.js";
 import { openHost } from "../../../app/environments.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
 import { ownVersion } from "../../../app/version.js";
 import { sessionSocket } from "../../mcp/session-socket.js";
-import { type CliCommand, type CommandInput, exitCodes } from "../command.js";
+import type { CliCommand, CommandInput } from "../command.js";
+import { detached } from "../detached.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
 import { describeOrganizationOptions, organizationRequest } from "../organization-options.js";
@@ -49,12 +49,7 @@ export const command: CliCommand = {
     const name = await createRun(project, host, request);
     terminal.note(`run ${name}`);
     if (input.options["detach"] === true) {
-      const { pid, log } = await detachRun(project, name, process.argv[1] ?? "");
-      terminal.say(
-        `${name} goes on in process ${pid}: \`trialist attach ${name}\` looks on, \`trialist pause ${name} --reason …\` stops it.`,
-      );
-      terminal.data({ run: name, pid, log });
-      return exitCodes.ok;
+      return detached(project, name, terminal, { frozen: true, reason: "detached from its terminal" });
     }
     const owned = await ownRun(project, host, name, {
       frozen: true,
