@@ -4,6 +4,7 @@ import { type FrozenEnvironment, freezeEnvironment, openFrozen } from "../adapte
 import { type LoadedEnvironment, loadEnvironment } from "../adapters/environments/load.js";
 import { type DataFolders, prepareData } from "../adapters/environments/prepare-data.js";
 import { type Progress, prefixRuntime, pythonRuntime, type Runtime, systemRuntime } from "../adapters/environments/runtime.js";
+import { reachableRuntime } from "../adapters/environments/staged-prefix.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
 
@@ -64,6 +65,6 @@ export async function readyEnvironment(
 async function runtimeOf(host: Host, frozen: FrozenEnvironment, progress: Progress): Promise<Runtime> {
   const { runtime } = frozen.environment;
   if (runtime === null) return systemRuntime;
-  if (runtime.kind === "prefix") return prefixRuntime(runtime.use);
+  if (runtime.kind === "prefix") return reachableRuntime(prefixRuntime(runtime.use), host.cache, progress);
   return pythonRuntime(join(frozen.packFolder, runtime.lock), runtime.requires, host.cache, progress);
 }

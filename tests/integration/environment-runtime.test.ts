@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { chmod, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { withLock } from "../../src/adapters/environments/build-lock.js";
@@ -8,6 +8,7 @@ import { Cache } from "../../src/adapters/environments/cache.js";
 import { findPython } from "../../src/adapters/environments/python-interpreter.js";
 import { satisfies } from "../../src/adapters/environments/python-versions.js";
 import { prefixRuntime, pythonRuntime } from "../../src/adapters/environments/runtime.js";
+import { reachableRuntime } from "../../src/adapters/environments/staged-prefix.js";
 import { fill, temporaryCache, temporaryFolder } from "./environment-fixture.js";
 
 const idna =
@@ -139,4 +140,22 @@ test("a lock is held by one at a time and freed when its holder fails", async ()
   const [a, b] = await Promise.allSettled([hold("a"), hold("b")]);
   expect([a.status, b.status]).toEqual(["rejected", "fulfilled"]);
   expect(order).toEqual(["a in", "b waits", "a out", "b in", "b out"]);
+});
+
+test.runIf(process.getuid?.() === 0)("a prefix in a closed folder gets a second name that the sandbox's user can reach", async () => {
+  const [folder, cache] = [await temporaryFolder(), await temporaryCache()];
+  const closed = join(folder, "closed");
+  await fill(closed, { "env/bin/tool": "#!/bin/sh\necho 1\n" });
+  await chmod(closed, 0o700);
+  const prefix = join(closed, "env");
+  const runtime = await reachableRuntime(prefixRuntime(prefix), cache, () => undefined);
+  expect(runtime.path).toEqual([join(prefix, "bin")]);
+  const [mount] = runtime.mounts;
+  expect(mount).toMatchObject({ target: prefix, mode: "read-only" });
+  expect(mount?.source.startsWith(cache.root)).toBe(true);
+  // No bytes are copied, and what is installed later makes another one.
+  expect((await stat(join(mount?.source ?? "", "bin", "tool"))).ino).toBe((await stat(join(prefix, "bin", "tool"))).ino);
+  expect((await reachableRuntime(prefixRuntime(prefix), cache, () => undefined)).mounts).toEqual(runtime.mounts);
+  await fill(closed, { "env/bin/another": "" });
+  expect((await reachableRuntime(prefixRuntime(prefix), cache, () => undefined)).mounts).not.toEqual(runtime.mounts);
 });

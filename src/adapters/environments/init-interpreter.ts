@@ -2,8 +2,6 @@ import { constants } from "node:fs";
 import { access, readFile, realpath, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { execa } from "execa";
-import { TrialistError } from "../../core/protocol/errors.js";
-import { prefixRuntime } from "./runtime.js";
 
 /** A run command as the sandbox can carry it out. */
 export interface RunCommand {
@@ -33,17 +31,11 @@ export async function resolveRunCommand(folder: string, run: string, pathVariabl
   if (found === null || prefix === null)
     return { run, use: null, notes: [`\`${program}\` was not found on this machine: the first stage will fail until it is installed`] };
   if (isSystem(prefix)) return { run, use: null, notes: [] };
-  const fault = reachFault(prefix);
   return {
     // A relative path is none in a workspace; the prefix is on the PATH there.
     run: isAbsolute(program) ? run : replaced(basename(program)),
     use: prefix,
-    notes:
-      fault === null
-        ? [`\`${program}\` lies in ${prefix}, which is bound read-only and not frozen`]
-        : [
-            `\`${program}\` lies in ${prefix}, which the sandbox cannot reach: ${fault}. Install it through the system's package manager, or outside of private home folders`,
-          ],
+    notes: [`\`${program}\` lies in ${prefix}, which is bound read-only and not frozen`],
   };
 }
 
@@ -55,28 +47,12 @@ async function pythonCommand(given: {
 }): Promise<RunCommand> {
   const { run, program, prefix } = given;
   if (prefix !== null && !isSystem(prefix)) {
-    const fault = reachFault(prefix);
-    if (fault === null)
-      return {
-        run,
-        use: prefix,
-        notes: [
-          `\`${program}\` lies in ${prefix}, which is bound read-only and not frozen; a \`runtime.python\` with a hashed lock would freeze it`,
-        ],
-      };
-    const system = await systemPython(program);
-    if (system === null)
-      return {
-        run,
-        use: prefix,
-        notes: [
-          `\`${program}\` lies in ${prefix}, which the sandbox cannot reach: ${fault}. Install Python through the system's package manager`,
-        ],
-      };
     return {
-      run: given.replaced(system),
-      use: null,
-      notes: [`\`${program}\` lies in ${prefix}, which the sandbox cannot reach (${fault}); the system's ${system} is used instead`],
+      run: isAbsolute(program) ? run : given.replaced(basename(program)),
+      use: prefix,
+      notes: [
+        `\`${program}\` lies in ${prefix}, which is bound read-only and not frozen; a \`runtime.python\` with a hashed lock would freeze it`,
+      ],
     };
   }
   const system = await systemPython(program);
@@ -121,15 +97,6 @@ async function programPrefix(executable: string): Promise<string> {
 
 function isSystem(prefix: string): boolean {
   return prefix === "/" || prefix === "/usr" || prefix.startsWith("/usr/");
-}
-
-function reachFault(prefix: string): string | null {
-  try {
-    prefixRuntime(prefix);
-    return null;
-  } catch (error) {
-    return error instanceof TrialistError ? error.facts.found : String(error);
-  }
 }
 
 /** Modules that Python scripts import and the system's Python lacks; a first run would only show the first of them. */

@@ -4,7 +4,6 @@ import { dirname, join } from "node:path";
 import type { Mount } from "../../core/ports/executor.js";
 import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
 import { digestOf, digestOfValue } from "../../core/protocol/canonical.js";
-import { assertReachable } from "../sandbox/identity.js";
 import { withLock } from "./build-lock.js";
 import type { Cache } from "./cache.js";
 import { hiddenSystemPackages } from "./hidden-packages.js";
@@ -30,7 +29,6 @@ export function prefixRuntime(prefix: string): Runtime {
   const interpreter = join(prefix, "bin", "python");
   if (home !== undefined && existsSync(interpreter)) folders.push(dirname(home), dirname(dirname(realpathSync(interpreter))));
   const outside = [...new Set(folders)].filter((folder) => !/^\/usr(\/|$)|^\/$/.test(folder));
-  assertReachable(outside.map((folder) => join(folder, "bin")));
   return { path: [join(prefix, "bin")], mounts: outside.map(readOnly), environment: home === undefined ? {} : { VIRTUAL_ENV: prefix } };
 }
 
