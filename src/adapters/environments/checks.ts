@@ -46,6 +46,7 @@ export async function checkEnvironment(checks: Checks): Promise<void> {
   checkIntruders(checks);
   checkSize(checks);
   checkEditable(checks);
+  checkWritable(checks);
   checkCandidates(checks);
   checkNamedFiles(checks);
   checkScripts(checks);
@@ -139,6 +140,19 @@ function checkEditable(checks: Checks): void {
       todo: layout.own
         ? "name the files that may be edited one by one"
         : `name the files, or a folder of the baseline, such as \`${candidateFiles(layout, form, form.baseline).matching[0]?.path ?? "solution.py"}\``,
+    });
+  }
+}
+
+function checkWritable(checks: Checks): void {
+  const { form, layout } = checks;
+  for (const [index, path] of (form.surface.writable ?? []).entries()) {
+    if (!layout.files.has(normalizePath(path))) continue;
+    checks.at(["surface", "writable", index], {
+      what: `${path} is a file`,
+      expected: "folders alone",
+      found: path,
+      todo: "name the folder that it lies in",
     });
   }
 }

@@ -295,6 +295,8 @@ export const contract = z.strictObject({
     context: z.array(glob).optional(),
     /** Numbers in editable files that an optimizer may choose; `--researcher optuna:tpe` needs them. */
     parameters: z.array(parameter).min(1, "at least one parameter").max(100, "at most 100 parameters").optional(),
+    /** With `baseline: .` only: folders in which a stage may write, such as `runs`; what it writes there vanishes with it. */
+    writable: z.array(packPath).optional(),
   }),
   /** Folder of the reference candidate; `.` when the environment lies in the repository that it studies. */
   baseline: packPath.default("baseline"),

@@ -21,6 +21,7 @@ export async function resolveEnvironment(form: ContractForm, layout: PackLayout)
       ...(form.surface.parameters === undefined
         ? {}
         : { parameters: form.surface.parameters.map((parameter) => ({ ...parameter, file: normalizePath(parameter.file) })) }),
+      ...(form.surface.writable === undefined ? {} : { writable: form.surface.writable.map(normalizePath) }),
     },
     runtime: await resolveRuntime(form, layout, read),
     data: resolveData(form.data),

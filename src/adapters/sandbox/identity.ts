@@ -39,6 +39,8 @@ function* giving(path: string, user: ReturnType<typeof sandboxUser>): Generator<
     if (user !== null) lchownSync(path, user.uid, user.gid);
     return yield path;
   }
+  // A file with a second name is somebody else's too.
+  if (entry.isFile() && entry.nlink > 1) return yield path;
   const wanted = (entry.mode & 0o7777 & ~0o7000) | (entry.isDirectory() ? 0o755 : 0o644);
   if ((entry.mode & 0o7777) !== wanted) chmodSync(path, wanted);
   if (entry.isDirectory()) {

@@ -100,6 +100,8 @@ export const environment = z.strictObject({
     maxBytes: z.number().int().positive(),
     /** Left out where there are none, so that the digest of an environment without any is what it always was. */
     parameters: z.array(parameter).min(1).max(100).optional(),
+    /** Folders of a repository that a stage may write to, beside the root and those of the candidate's files. */
+    writable: z.array(z.string()).optional(),
   }),
   /** Frozen runtime; null: the system's interpreters. `use` binds an existing prefix, unfrozen. */
   runtime: z

@@ -4,7 +4,7 @@ import type { StageExecution } from "../../core/ports/executor.js";
 import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import type { Stage } from "../../core/protocol/environment.js";
-import type { AttemptFolders } from "./attempt-folders.js";
+import type { AttemptFolders, WorkspaceContext } from "./attempt-folders.js";
 import { Places } from "./places.js";
 
 /** What one execution of a stage is about. */
@@ -39,10 +39,11 @@ export async function stageExecution(run: StageRun): Promise<StageExecution> {
 async function candidateExecution(run: StageRun): Promise<StageExecution> {
   const { stage, prepared, folders } = run;
   const places = new Places(run.sandbox);
-  const { workspace, output } = await folders.candidateStage(stage.name, run.repeat, run.manifest, run.content, prepared.contextFolder);
+  const { workspace, output, shown } = await folders.candidateStage(stage.name, run.repeat, run.manifest, run.content, contextOf(run));
   const collectInto = folders.artifactsOf(run.repeat, stage.repeats);
   mkdirSync(collectInto, { recursive: true });
   const inside = places.show(workspace, "workspace", "read-write");
+  for (const { source, path, mode } of shown) places.show(source, join("workspace", path), mode);
   const outputInside = places.show(output, "output", "read-write");
   const data = prepared.data.public === null ? inside : places.show(prepared.data.public, "data", "read-only");
   return {
@@ -53,6 +54,16 @@ async function candidateExecution(run: StageRun): Promise<StageExecution> {
     collectInto: stage.outputs.length === 0 ? null : collectInto,
     writableFolders: [workspace, output],
   };
+}
+
+/**
+ * Without a sandbox nothing can be mounted, and a stage could write into a frozen file: it gets copies. A linked file is
+ * safe where it belongs to somebody else than the stage's user.
+ */
+function contextOf({ prepared, sandbox }: StageRun): WorkspaceContext | null {
+  if (prepared.contextFolder === null) return null;
+  const sharing = sandbox === "none" ? "private" : process.getuid?.() === 0 ? "linked" : "copied";
+  return { folder: prepared.contextFolder, sharing, writable: prepared.environment.surface.writable ?? [] };
 }
 
 async function evaluatorExecution(run: StageRun): Promise<StageExecution> {
