@@ -58,7 +58,7 @@ export async function ownRun(
     // Its owner may have died between its last word and its last tidying up.
     if (isOver(run.state)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
     refuseOver(run.state, name);
-    if (!options.frozen) await refuseChanged(folder, run.state, name);
+    if (!options.frozen) await refuseChanged(host, folder, run.state, name);
     const { models, webSearch } = await loadModelConfiguration(project.folder);
     return await drive(folder, host, run, executor, { ...options, models, webSearch });
   } catch (error) {
@@ -92,12 +92,12 @@ function refuseOver(state: RunState, name: string): void {
   });
 }
 
-async function refuseChanged(folder: string, state: RunState, name: string): Promise<void> {
+async function refuseChanged(host: Host, folder: string, state: RunState, name: string): Promise<void> {
   const origin = await readOrigin(folder);
   // A folder that went away changes nothing; one that is there and cannot be read as it was, does.
   if (origin === null || !existsSync(origin.environmentFolder)) return;
   const loaded = await loadEnvironment(origin.environmentFolder).catch(() => null);
-  const digest = loaded === null ? null : await digestEnvironment(loaded);
+  const digest = loaded === null ? null : await digestEnvironment(loaded, host.cache);
   if (digest === configurationOf(state).environmentDigest) return;
   throw new RefusedError({
     expected: `the environment that ${name} was started with`,

@@ -1,7 +1,8 @@
-import { chmod, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, rename, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Cache, CacheUnusableError } from "../../src/adapters/environments/cache.js";
+import { DigestMemory } from "../../src/adapters/environments/digest-memory.js";
 import { digestEnvironment, freezeEnvironment, openFrozen, readCandidate } from "../../src/adapters/environments/freeze.js";
 import { loadEnvironment } from "../../src/adapters/environments/load.js";
 import { candidateDigest } from "../../src/core/protocol/candidate.js";
@@ -154,4 +155,78 @@ describe("the cache folder", () => {
     const folder = await fill(await temporaryFolder(), { file: "" });
     await expect(Cache.open({ TRIALIST_CACHE: join(folder, "file") })).rejects.toThrow(CacheUnusableError);
   });
+});
+
+describe("what was read once", () => {
+  /** As if it had rested for a while: what changed just now is never trusted. */
+  async function rested(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, 2100));
+  }
+
+  /** Changes a file's bytes and puts its size and its times back. */
+  async function swap(path: string, text: string): Promise<void> {
+    const { atime, mtime, mode } = await stat(path);
+    await chmod(path, 0o644);
+    await writeFile(path, text);
+    await chmod(path, mode & 0o777);
+    await utimes(path, atime, mtime);
+  }
+
+  test("is read again when it changed, also to the same size with its time put back", async () => {
+    const cache = await temporaryCache();
+    const folder = await makePack();
+    await rested();
+    const digest = await digestEnvironment(await loadEnvironment(folder), cache);
+    expect(await digestEnvironment(await loadEnvironment(folder), cache)).toBe(digest);
+    await swap(join(folder, "evaluate.sh"), "fals\n");
+    const changed = await digestEnvironment(await loadEnvironment(folder), cache);
+    expect(changed).not.toBe(digest);
+    expect(changed).toBe(await digestEnvironment(await loadEnvironment(folder)));
+  });
+
+  test("and frozen is checked again when it changed, also to the same size with its time put back", async () => {
+    const cache = await temporaryCache();
+    const { digest, packFolder } = await freezeEnvironment(await loadEnvironment(await makePack()), cache);
+    await openFrozen(cache, digest);
+    await swap(join(packFolder, "evaluate.sh"), "fals\n");
+    await expect(openFrozen(cache, digest)).rejects.toThrow(/evaluate\.sh has other content/);
+  });
+
+  test("is not read again while it rests", async () => {
+    const cache = await temporaryCache();
+    const folder = await makePack();
+    await rested();
+    const memory = DigestMemory.open(cache, folder);
+    const file = join(folder, "evaluate.sh");
+    const first = await memory.digest(file);
+    memory.close();
+    const again = DigestMemory.open(cache, folder);
+    await chmod(file, 0o644);
+    expect(await again.digest(file)).toEqual(first);
+    again.remember(file, digestOf("what it remembers"));
+    again.close();
+    const third = DigestMemory.open(cache, folder);
+    expect((await third.digest(file)).digest).toBe(digestOf("what it remembers"));
+    third.close();
+  });
+
+  test("is read as ever when the memory is no database", async () => {
+    const cache = await temporaryCache();
+    const folder = await makePack();
+    const digest = await digestEnvironment(await loadEnvironment(folder), cache);
+    for (const name of await readdir(cache.folder("digests", "")))
+      await writeFile(cache.folder("digests", name), "no database\n".repeat(500));
+    expect(await digestEnvironment(await loadEnvironment(folder), cache)).toBe(digest);
+  });
+});
+
+test("holes of a file stay holes in the frozen copy", async () => {
+  const cache = await temporaryCache();
+  const contract =
+    "schema: trialist/environment@1\nname: own\nsurface: { editable: [a.sh] }\nbaseline: .\nstages: [{ name: run, run: sh a.sh }]\nmetrics: [{ name: s, direction: minimize, from: { wall: run } }]\n";
+  const folder = await fill(await temporaryFolder(), { "environment.yaml": contract, "a.sh": "true", "weights.bin": "begin" });
+  await truncate(join(folder, "weights.bin"), 300 * 2 ** 20);
+  const { packFolder } = await freezeEnvironment(await loadEnvironment(folder), cache);
+  const copied = await stat(join(packFolder, "weights.bin"));
+  expect([copied.size, copied.blocks * 512 < 2 ** 22]).toEqual([300 * 2 ** 20, true]);
 });

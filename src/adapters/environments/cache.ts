@@ -10,7 +10,7 @@ export class CacheUnusableError extends TrialistError {
 }
 
 /** `empty` stays so: it is shown in place of folders that nobody is to see. */
-const kinds = ["environments", "runtimes", "data", "scratch", "executors", "prefixes", "empty"] as const;
+const kinds = ["environments", "runtimes", "data", "scratch", "executors", "prefixes", "empty", "digests"] as const;
 type CacheKind = (typeof kinds)[number];
 
 /**

@@ -12,8 +12,9 @@ import { closest, didYouMean } from "./suggestions.js";
 import type { DocumentPath, YamlSource } from "./yaml-source.js";
 
 /** Largest pack, and largest surface: beyond it something is in the folder that does not belong there. */
-const packMaxFiles = 20_000;
-const packMaxBytes = 256 * 2 ** 20;
+const packMost = { files: 20_000, bytes: 256 * 2 ** 20, inWords: "20,000 files and 256 MiB" };
+/** A repository with all that git does not ignore is larger than a pack that was made as one. */
+const repositoryMost = { files: 200_000, bytes: 20 * 2 ** 30, inWords: "200,000 files and 20 GiB" };
 const surfaceMaxFiles = 2_000;
 const textMaxBytes = 2 ** 20;
 
@@ -105,14 +106,15 @@ function checkIntruders(checks: Checks): void {
 function checkSize(checks: Checks): void {
   const files = [...checks.layout.files.values()];
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  if (files.length <= packMaxFiles && bytes <= packMaxBytes) return;
+  const most = checks.layout.own ? repositoryMost : packMost;
+  if (files.length <= most.files && bytes <= most.bytes) return;
   const largest = [...files].sort((a, b) => b.bytes - a.bytes).slice(0, 3);
   checks.at(checks.layout.own ? ["surface"] : ["baseline"], {
     what: "the environment's folder holds too much to be frozen",
-    expected: `at most ${packMaxFiles} files and ${packMaxBytes} bytes`,
+    expected: `at most ${most.inWords}`,
     found: `${files.length} files, ${bytes} bytes; the largest: ${largest.map((file) => `${file.path} (${file.bytes} bytes)`).join(", ")}`,
     todo: checks.layout.own
-      ? "list what the program needs under surface.context, and put data under data.public or mounts"
+      ? "let git ignore what the program does not need, or list what it needs under surface.context; put data under data.public or mounts"
       : "put data under data.public or mounts",
   });
 }
@@ -261,7 +263,8 @@ function checkNamedFiles(checks: Checks): void {
   ];
   for (const [file, where] of named) if (file !== undefined && !layout.files.has(normalizePath(file))) missing(checks, file, where);
   for (const [index, glob] of (form.knowledge ?? []).entries()) {
-    const found = [...layout.files.values()].filter((file) => pathMatcher([glob])(file.path));
+    const matches = pathMatcher([glob]);
+    const found = [...layout.files.values()].filter((file) => matches(file.path));
     if (found.length === 0) missing(checks, glob, ["knowledge", index]);
     for (const file of found)
       if (file.bytes > textMaxBytes)

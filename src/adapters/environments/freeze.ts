@@ -1,20 +1,18 @@
 import { randomBytes } from "node:crypto";
-import { chmod, link, open, readFile, rename, rm } from "node:fs/promises";
+import { linkSync } from "node:fs";
+import { open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type CandidateManifest, manifestOf } from "../../core/protocol/candidate.js";
 import { canonicalJson, type Digest, digestOf, digestOfValue } from "../../core/protocol/canonical.js";
 import type { Environment } from "../../core/protocol/environment.js";
-import { TrialistError } from "../../core/protocol/errors.js";
 import { type Cache, makeOpenFolder } from "./cache.js";
 import { canaryName, plantCanary } from "./canary.js";
-import { digestFile, type FileRecord, firstDifference, openRegular, recordFolder } from "./file-digest.js";
+import { DigestMemory } from "./digest-memory.js";
+import { digestKnown, type FileRecord, firstDifference, openRegular, recordFolder } from "./file-digest.js";
+import { FrozenCopier, FrozenEnvironmentError } from "./frozen-copy.js";
 import type { LoadedEnvironment, SurfaceFile } from "./load.js";
 import { digestMount } from "./mount-digest.js";
-
-/** A frozen environment is missing from the cache, or is not what its digest says. */
-export class FrozenEnvironmentError extends TrialistError {
-  readonly kind = "corrupt";
-}
 
 /** A frozen environment: one digest over its contract and every file of its pack. */
 export interface FrozenEnvironment {
@@ -48,9 +46,9 @@ const inventoryFile = "inventory.json";
 /** Beside the frozen pack: digests of the canaries in data that it brought ready-made. */
 export const canariesFile = "canaries.json";
 
-/** Digest of an environment as it lies in its folder now. */
-export async function digestEnvironment(loaded: LoadedEnvironment): Promise<Digest> {
-  return digestOfValue(await inventoryOf(loaded));
+/** Digest of an environment as it lies in its folder now. With a cache, files that did not change are not read again. */
+export async function digestEnvironment(loaded: LoadedEnvironment, cache: Cache | null = null): Promise<Digest> {
+  return digestOfValue(await inventoryOf(loaded, cache));
 }
 
 /**
@@ -58,7 +56,7 @@ export async function digestEnvironment(loaded: LoadedEnvironment): Promise<Dige
  * is put aside and copied anew, since the digest says what it must be.
  */
 export async function freezeEnvironment(loaded: LoadedEnvironment, cache: Cache): Promise<FrozenEnvironment> {
-  const inventory = await inventoryOf(loaded);
+  const inventory = await inventoryOf(loaded, cache);
   const digest = digestOfValue(inventory);
   const folder = cache.folder("environments", digest);
   const existing = await openFrozen(cache, digest).catch((error: unknown) => {
@@ -67,11 +65,13 @@ export async function freezeEnvironment(loaded: LoadedEnvironment, cache: Cache)
   });
   if (existing !== null) return existing;
   await rename(folder, `${folder}.damaged-${randomBytes(4).toString("hex")}`).catch(ignoreMissing);
-  await copyPack(loaded, inventory, folder);
+  if (await copyPack(loaded, inventory, folder)) await rememberCopies(cache, folder, inventory);
   return openFrozen(cache, digest);
 }
 
-/** A frozen environment from the cache, every file checked. @throws FrozenEnvironmentError when it is missing or altered */
+/**
+ * A frozen environment from the cache, every file checked: against its digest, or where it rested since that was done,
+ * by the times that the kernel keeps. @throws FrozenEnvironmentError when it is missing or altered */
 export async function openFrozen(cache: Cache, digest: Digest): Promise<FrozenEnvironment> {
   const folder = cache.folder("environments", digest);
   const text = await readFile(join(folder, inventoryFile), "utf8").catch(() => null);
@@ -85,7 +85,8 @@ export async function openFrozen(cache: Cache, digest: Digest): Promise<FrozenEn
   }
   if (digestOf(text) !== digest) throw altered(folder, `${inventoryFile} has other content`);
   const inventory = JSON.parse(text) as Inventory;
-  await assertUnaltered(folder, inventory);
+  const memory = DigestMemory.open(cache, folder);
+  await assertUnaltered(folder, inventory, memory).finally(() => memory.close());
   return {
     digest,
     environment: inventory.environment,
@@ -95,7 +96,7 @@ export async function openFrozen(cache: Cache, digest: Digest): Promise<FrozenEn
   };
 }
 
-async function assertUnaltered(folder: string, inventory: Inventory): Promise<void> {
+async function assertUnaltered(folder: string, inventory: Inventory, memory: DigestMemory): Promise<void> {
   const context = new Set(inventory.context ?? []);
   const parts: [string, readonly FileRecord[]][] = [
     ["pack", inventory.files],
@@ -103,7 +104,7 @@ async function assertUnaltered(folder: string, inventory: Inventory): Promise<vo
   ];
   if (inventory.context !== null) parts.push(["context", inventory.files.filter((file) => context.has(file.path))]);
   for (const [part, files] of parts) {
-    const difference = await firstDifference(join(folder, part), files, [canaryName]);
+    const difference = await firstDifference(join(folder, part), files, [canaryName], memory);
     if (difference !== null) throw altered(join(folder, part), difference);
   }
 }
@@ -121,45 +122,73 @@ function bringsData(environment: Environment): boolean {
   return environment.data !== null && environment.data.prepare === null;
 }
 
-async function inventoryOf(loaded: LoadedEnvironment): Promise<Inventory> {
+async function inventoryOf(loaded: LoadedEnvironment, cache: Cache | null): Promise<Inventory> {
+  const memory = cache === null ? null : DigestMemory.open(cache, loaded.folder);
+  try {
+    return await readInventory(loaded, memory);
+  } finally {
+    memory?.close();
+  }
+}
+
+async function readInventory(loaded: LoadedEnvironment, memory: DigestMemory | null): Promise<Inventory> {
   const { environment } = loaded;
   const files = [];
   for (const file of loaded.files)
-    files.push({ path: file.path, ...(await digestFile(join(loaded.folder, file.source))), executable: file.executable });
+    files.push({ path: file.path, ...(await digestKnown(join(loaded.folder, file.source), memory)), executable: file.executable });
   const data: Record<string, readonly FileRecord[]> = {};
   for (const name of bringsData(environment) ? (["public", "inloop"] as const) : []) {
     const path = environment.data?.[name];
-    if (path != null) data[name] = (await recordFolder(join(loaded.folder, path))).files;
+    if (path != null) data[name] = (await recordFolder(join(loaded.folder, path), memory)).files;
   }
   const mounts = [];
   for (const mount of environment.mounts) mounts.push(await digestMount(mount));
   return { environment, files, context: loaded.ownFolder ? loaded.context.map((file) => file.path) : null, data, mounts };
 }
 
-async function copyPack(loaded: LoadedEnvironment, inventory: Inventory, folder: string): Promise<void> {
+/** False when another process was first. */
+async function copyPack(loaded: LoadedEnvironment, inventory: Inventory, folder: string): Promise<boolean> {
   const temporary = `${folder}.${randomBytes(6).toString("hex")}.partial`;
   try {
     await fillPack(loaded, inventory, temporary);
     await rename(temporary, folder);
+    return true;
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
     // Another process froze the same content first: its copy is as good.
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
+    return false;
+  }
+}
+
+/** The kernel's clock for files stands still for some milliseconds: a change in the same moment could not be told. */
+const clockMs = 20;
+
+/** What was copied was digested while it was written: opening it need not read it again. */
+async function rememberCopies(cache: Cache, folder: string, inventory: Inventory): Promise<void> {
+  await sleep(clockMs);
+  const memory = DigestMemory.open(cache, folder);
+  try {
+    for (const file of inventory.files) memory.remember(join(folder, "pack", file.path), file.digest);
+    for (const [name, files] of Object.entries(inventory.data))
+      for (const file of files) memory.remember(join(folder, "data", name, file.path), file.digest);
+  } finally {
+    memory.close();
   }
 }
 
 async function fillPack(loaded: LoadedEnvironment, inventory: Inventory, temporary: string): Promise<void> {
   const sources = new Map(loaded.files.map((file) => [file.path, file.source]));
   await makeOpenFolder(join(temporary, "pack"));
+  const copier = new FrozenCopier();
   for (const file of inventory.files) {
-    await copyChecked(join(loaded.folder, sources.get(file.path) ?? file.path), join(temporary, "pack", file.path), file, file.executable);
+    await copier.copy(join(loaded.folder, sources.get(file.path) ?? file.path), join(temporary, "pack", file.path), file, file.executable);
   }
   if (inventory.context !== null) await makeOpenFolder(join(temporary, "context"));
-  for (const path of inventory.context ?? []) {
-    await makeOpenFolder(dirname(join(temporary, "context", path)));
-    await link(join(temporary, "pack", path), join(temporary, "context", path));
-  }
+  for (const folder of new Set((inventory.context ?? []).map((path) => dirname(join(temporary, "context", path)))))
+    await makeOpenFolder(folder);
+  for (const path of inventory.context ?? []) linkSync(join(temporary, "pack", path), join(temporary, "context", path));
   await copyData(loaded, inventory, temporary);
   await writeDurably(join(temporary, inventoryFile), canonicalJson(inventory));
 }
@@ -168,6 +197,7 @@ async function copyData(loaded: LoadedEnvironment, inventory: Inventory, tempora
   const { data } = inventory.environment;
   if (data === null || !bringsData(inventory.environment)) return;
   await makeOpenFolder(join(temporary, "data"));
+  const copier = new FrozenCopier();
   const canaries: Record<string, Digest> = {};
   for (const name of ["public", "inloop", "heldout"] as const) {
     const path = data[name];
@@ -175,31 +205,11 @@ async function copyData(loaded: LoadedEnvironment, inventory: Inventory, tempora
     const source = join(loaded.folder, path);
     const files = inventory.data[name] ?? (await recordFolder(source)).files;
     await makeOpenFolder(join(temporary, "data", name));
-    for (const file of files) await copyChecked(join(source, file.path), join(temporary, "data", name, file.path), file, false);
+    for (const file of files) await copier.copy(join(source, file.path), join(temporary, "data", name, file.path), file, false);
     if (name !== "public") canaries[name] = await plantCanary(join(temporary, "data", name));
     if (name === "heldout") await writeDurably(join(temporary, "heldout.json"), canonicalJson(files));
   }
   await writeDurably(join(temporary, canariesFile), canonicalJson(canaries));
-}
-
-/** Copies one file and refuses one that changed since it was read for the digest. */
-async function copyChecked(source: string, target: string, record: FileRecord, executable: boolean): Promise<void> {
-  await makeOpenFolder(dirname(target));
-  const [from, to] = [await openRegular(source), await open(target, "wx", 0o644)];
-  try {
-    for await (const chunk of from.createReadStream({ highWaterMark: 2 ** 20 })) await to.writeFile(chunk as Buffer);
-  } finally {
-    await to.close();
-  }
-  if ((await digestFile(target)).digest !== record.digest) {
-    throw new FrozenEnvironmentError({
-      expected: "files that rest while they are frozen",
-      found: "a file that changed in between",
-      where: source,
-      todo: "Let what writes it finish, then try again.",
-    });
-  }
-  await chmod(target, executable ? 0o555 : 0o444);
 }
 
 async function writeDurably(path: string, text: string): Promise<void> {

@@ -59,9 +59,10 @@ export async function readLayout(folder: string, form: ContractForm): Promise<Pa
   const isData = dataMatcher(form);
   const kept = entries.filter((entry) => entry.path !== contractFile && !isData(entry.path));
   const secrets = own ? kept.filter((entry) => secretFiles(entry.path)).map((entry) => entry.path) : [];
+  const isSecret = new Set(secrets);
   const { files, intruders } = await sortEntries(
     folder,
-    kept.filter((entry) => !secrets.includes(entry.path)),
+    kept.filter((entry) => !isSecret.has(entry.path)),
   );
   const trusted = trustedFiles(form, files);
   const editable = pathMatcher(form.surface.editable);
@@ -85,7 +86,7 @@ async function listEntries(folder: string, form: ContractForm, own: boolean): Pr
   }
   const listed = (await listUnignored(folder)) ?? (await listFolder(folder));
   const known = new Set(listed.map((entry) => entry.path));
-  const extra = await Promise.all([...named].filter((path) => !known.has(path)).map((path) => entryAt(folder, path)));
+  const extra = [...named].filter((path) => !known.has(path)).map((path) => entryAt(folder, path));
   return [...listed, ...extra.filter((entry) => entry !== null)];
 }
 

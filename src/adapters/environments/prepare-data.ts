@@ -9,6 +9,7 @@ import { giveToSandbox } from "../sandbox/identity.js";
 import { withLock } from "./build-lock.js";
 import { type Cache, makeOpenFolder } from "./cache.js";
 import { canaryName, plantCanary } from "./canary.js";
+import { DigestMemory } from "./digest-memory.js";
 import { type FileRecord, firstDifference, openRegular, recordFolder } from "./file-digest.js";
 import { listFolder } from "./folder-files.js";
 import { canariesFile, type FrozenEnvironment } from "./freeze.js";
@@ -72,7 +73,8 @@ export async function prepareData(
       if ((await readChecksums(folder)) === null) await prepare(frozen, prepared, folder, cache, executor, sandbox, progress);
     });
   }
-  return preparedData(folder);
+  const memory = DigestMemory.open(cache, folder);
+  return preparedData(folder, memory).finally(() => memory.close());
 }
 
 /** Data that the pack brings ready-made was copied and checked when it was frozen. */
@@ -89,12 +91,12 @@ async function broughtData(frozen: FrozenEnvironment): Promise<DataFolders> {
   };
 }
 
-async function preparedData(folder: string): Promise<DataFolders> {
+async function preparedData(folder: string, memory: DigestMemory): Promise<DataFolders> {
   const checksums = await readChecksums(folder);
   if (checksums === null) throw new DataPreparationError({ expected: "prepared data", found: "nothing", where: folder });
   for (const part of ["public", "inloop"] as const) {
     const recorded = checksums.files[part];
-    const difference = recorded === undefined ? null : await firstDifference(join(folder, part), recorded);
+    const difference = recorded === undefined ? null : await firstDifference(join(folder, part), recorded, [], memory);
     if (difference !== null) throw altered(join(folder, part), difference, folder);
   }
   const place = (part: Part): string | null => (checksums.files[part] === undefined ? null : join(folder, part));
