@@ -1,8 +1,8 @@
 import { chmod, lstat, mkdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
-import { execa } from "execa";
+import { tryGit } from "../adapters/git/git.js";
 import { trialNamed, trialOf } from "../core/harness/state.js";
-import { type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
+import { type CandidateFile, type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { readOrigin } from "./create-run.js";
@@ -21,25 +21,41 @@ export interface Applied {
  * @throws RefusedError
  */
 export async function applyCandidate(inspected: InspectedRun, trial: string | null, given: string | null): Promise<Applied> {
-  const { state, ledger } = inspected;
+  const { ledger } = inspected;
+  const { trial: id, baseline, candidate, written, removed } = changeOf(inspected, trial);
+  const folder = await surfaceFolder(inspected, given);
+  await refuseForeignWork(folder, [...written.map((file) => file.path), ...removed], baseline, candidate);
+  await placeAll(written.map((file) => ({ path: join(folder, file.path), bytes: ledger.blob(file.digest), executable: file.executable })));
+  for (const path of removed) await rm(join(folder, path), { force: true });
+  return { trial: id, folder, written: written.map((file) => file.path), removed };
+}
+
+/** What a trial's candidate changes of the run's baseline. */
+export interface Change {
+  readonly trial: string;
+  readonly baseline: CandidateManifest;
+  readonly candidate: CandidateManifest;
+  readonly written: readonly CandidateFile[];
+  readonly removed: readonly string[];
+}
+
+/** @throws RefusedError when the run has no such trial */
+export function changeOf({ state, ledger }: InspectedRun, trial: string | null): Change {
   const id = trial ?? state.leader?.trial ?? "t0";
   const read = (of: string): CandidateManifest =>
     candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trialOf(state, of).candidate.blob))));
   if (trialNamed(state, id) === null)
     throw new RefusedError({ expected: "a trial of this run", found: id, todo: "`trialist show RUN` lists them." });
-  const folder = await surfaceFolder(inspected, given);
   const [baseline, candidate] = [read("t0"), read(id)];
   const removed = baseline.files.filter((file) => !candidate.files.some((each) => each.path === file.path)).map((file) => file.path);
-  const changed = candidate.files.filter(
+  const written = candidate.files.filter(
     (file) => !baseline.files.some((each) => each.path === file.path && each.digest === file.digest && each.executable === file.executable),
   );
-  await refuseForeignWork(folder, [...changed.map((file) => file.path), ...removed], baseline, candidate);
-  await placeAll(changed.map((file) => ({ path: join(folder, file.path), bytes: ledger.blob(file.digest), executable: file.executable })));
-  for (const path of removed) await rm(join(folder, path), { force: true });
-  return { trial: id, folder, written: changed.map((file) => file.path), removed };
+  return { trial: id, baseline, candidate, written, removed };
 }
 
-async function surfaceFolder(inspected: InspectedRun, given: string | null): Promise<string> {
+/** Folder of the editable surface in the working tree. @throws RefusedError when nobody knows it */
+export async function surfaceFolder(inspected: InspectedRun, given: string | null): Promise<string> {
   const origin = await readOrigin(inspected.folder);
   const root = given ?? origin?.environmentFolder ?? null;
   if (root === null)
@@ -109,12 +125,10 @@ async function nearestExisting(folder: string): Promise<string> {
 /** Files among `paths` that git calls changed; none outside a repository. */
 async function uncommitted(folder: string, paths: readonly string[]): Promise<string[]> {
   if (paths.length === 0) return [];
-  const status = await execa("git", ["-C", folder, "status", "--porcelain", "-z", "--untracked-files=no", "--", ...paths], {
-    reject: false,
-  });
-  if (status.failed) {
+  const status = await tryGit(folder, ["status", "--porcelain", "-z", "--untracked-files=no", "--", ...paths]);
+  if (!status.ok) {
     // No git, or no repository: then the comparison with the baseline is what protects. Anything else is not known, so nothing is written.
-    if (status.code === "ENOENT" || status.stderr.includes("not a git repository")) return [];
+    if (status.isMissing || status.stderr.includes("not a git repository")) return [];
     throw new RefusedError({
       expected: "git to say whether there is uncommitted work",
       found: status.stderr.slice(0, 500),
