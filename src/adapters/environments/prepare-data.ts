@@ -5,6 +5,7 @@ import type { Executor, StageExecution } from "../../core/ports/executor.js";
 import { canonicalJson, type Digest, digestOf, digestOfValue } from "../../core/protocol/canonical.js";
 import type { Environment } from "../../core/protocol/environment.js";
 import { TrialistError } from "../../core/protocol/errors.js";
+import { networkHintOf } from "../../core/protocol/network-hint.js";
 import { giveToSandbox } from "../sandbox/identity.js";
 import { withLock } from "./build-lock.js";
 import { type Cache, makeOpenFolder } from "./cache.js";
@@ -227,6 +228,7 @@ async function runPreparation(
   await executor.forget(id.slice(0, id.indexOf("/") + 1));
   if (found.state === "ended" && found.outcome.exitCode === 0 && found.outcome.limit === null) return;
   const said = Buffer.concat([stdout.head, stdout.tail, stderr.head, stderr.tail]).toString("utf8").slice(-2000);
+  const hint = sandbox === "none" ? null : networkHintOf(said);
   throw new DataPreparationError({
     expected: `${script} to exit with code 0`,
     found:
@@ -234,7 +236,7 @@ async function runPreparation(
         ? found.reason
         : `${found.outcome.limit === null ? `exit code ${found.outcome.exitCode ?? found.outcome.signal}` : `its ${found.outcome.limit} limit`}: ${said}`,
     where: frozen.environment.name,
-    todo: "Mend the preparation, or what it needs; nothing was kept.",
+    todo: `Mend the preparation, or what it needs; nothing was kept.${hint === null ? "" : ` Note that ${hint}.`}`,
   });
 }
 

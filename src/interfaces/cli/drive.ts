@@ -1,5 +1,6 @@
 import type { OwnedRun } from "../../app/own-run.js";
 import type { StoredRunEvent } from "../../core/protocol/events.js";
+import { failureHint } from "../../research/report/failure-hint.js";
 import { liveLine, trialLine } from "../../research/report/progress-line.js";
 import { exitCodes } from "./command.js";
 import type { Terminal } from "./terminal.js";
@@ -10,8 +11,14 @@ import type { Terminal } from "./terminal.js";
  */
 export async function driveRun(owned: OwnedRun, name: string, terminal: Terminal): Promise<number> {
   const { run, runner } = owned;
+  let hinted = false;
   const stopListening = run.onEvent((event) => {
-    if (event.type === "trial.ended") terminal.note(trialLine(run.state, event.data.trial, terminal.notePaint));
+    if (event.type === "trial.ended") {
+      terminal.note(trialLine(run.state, event.data.trial, terminal.notePaint));
+      const found = hinted ? null : failureHint(run.state, run.state.trials[event.data.trial], (digest) => run.ledger.blob(digest));
+      if (found !== null) terminal.note(`${event.data.trial}: ${found}`);
+      hinted ||= found !== null;
+    }
     if (event.type === "run.calibrated" || event.type === "drift.noticed") terminal.note(noticeOf(event));
     terminal.live(liveLine(run.state, Date.now()));
   });

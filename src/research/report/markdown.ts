@@ -301,6 +301,7 @@ function failures({ summary }: Subject): string {
     "## Failures",
     total === 0 ? "No trial failed." : grid(["n", "status", "stage", "reason", "newest"], rows),
     left === 0 ? "" : `${left} more, in smaller groups.`,
+    summary.hint === null ? "" : `Hint: ${markdown(summary.hint)}.`,
     `Calls: ${answered} answered, ${refused} refused, ${failed} failed.${last.length === 0 ? "" : " The last problems:"}`,
     last.join("\n"),
   ]

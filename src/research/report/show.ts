@@ -1,6 +1,7 @@
 import { type RunState, type Trial, type TrialResult, trialNamed } from "../../core/harness/state.js";
 import { TrialistError } from "../../core/protocol/errors.js";
 import { decode, type Evidence, kept, manifestFor } from "./evidence.js";
+import { failureHint } from "./failure-hint.js";
 import { oneLine } from "./hostile-text.js";
 import { bytes, coverage, duration, plural, range, signed, significant } from "./numbers.js";
 import { resultWords } from "./opening.js";
@@ -112,11 +113,13 @@ function identityLines(state: RunState, trial: Trial, evidence: Evidence, line: 
 
 function resultLines(state: RunState, trial: Trial, evidence: Evidence, line: Line): string[] {
   const verdict = leaderGain(state, trial, evidence);
+  const hint = failureHint(state, trial, evidence.blob);
   const stage = trial.stage === null ? [] : line("Stage", trial.stage);
   const comparator = evidence.timeline?.trials.get(trial.id)?.comparatorVerdict ?? null;
   return [
     ...stage,
     ...(trial.reason === "" ? [] : line("Reason", oneLine(trial.reason))),
+    ...(hint === null ? [] : line("Hint", hint)),
     ...(trial.values === null
       ? []
       : line("In-loop", `${valuesText(trial.values)}${trial.selfReported ? " (SELF-REPORTED by the candidate)" : ""}`)),

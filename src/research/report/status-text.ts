@@ -170,6 +170,7 @@ function problemDetails(summary: RunSummary): Detail[] {
       `${group.n} × ${group.status}${group.stage === null ? "" : ` in ${group.stage}`}: ${oneLine(group.reason, 200)} (${group.trials.join(", ")}${group.n > group.trials.length ? ", …" : ""})`,
     ]);
   }
+  if (summary.hint !== null) details.push(["Hint", oneLine(summary.hint)]);
   for (const [index, notice] of summary.drift.entries()) details.push([index === 0 ? "Drift" : "", oneLine(notice.message)]);
   for (const { trial, reason, dependents } of summary.retractions) {
     details.push([

@@ -177,6 +177,8 @@ export const runSummary = z.strictObject({
   }),
   /** Invalid searched trials and infrastructure errors, grouped by status, stage and reason, most frequent first; the first twenty groups. */
   failures: z.strictObject({ total: z.number(), groups: z.array(failureGroup) }),
+  /** What the output of a failed stage suggests to the operator, with its trial; null when it suggests nothing or was not read. */
+  hint: z.string().nullable(),
   drift: z.array(z.strictObject({ measurement: z.string(), message: z.string() })),
   /** `reason` and `dependents` are null where the ledger's events were not read. */
   retractions: z.array(z.strictObject({ trial: z.string(), reason: z.string().nullable(), dependents: z.array(z.string()).nullable() })),

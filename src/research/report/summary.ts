@@ -3,6 +3,7 @@ import { isSelfReported, type Metric } from "../../core/protocol/environment.js"
 import { gain, primaryMetric } from "../../core/protocol/measurement.js";
 import { statusClasses, type TrialStatus, trialStatuses } from "../../core/protocol/status.js";
 import type { Evidence } from "./evidence.js";
+import { runHint } from "./failure-hint.js";
 import { type FailureGroup, type GainSummary, type RunSummary, summarySchemaName } from "./summary-schema.js";
 import { timeLeft } from "./time-left.js";
 import { valueInterval } from "./value-interval.js";
@@ -189,15 +190,17 @@ function expectedCost(state: RunState): RunSummary["expectedCost"] {
   };
 }
 
-type Problems = "calls" | "models" | "failures" | "drift" | "retractions" | "nullRun" | "guarantees";
+type Problems = "calls" | "models" | "failures" | "hint" | "drift" | "retractions" | "nullRun" | "guarantees";
 
 function problemsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Problems> {
   const { answered, refused, failed, lastViolations } = state.callCounts;
   const retracted = Object.values(state.trials).filter((trial) => trial.retracted);
+  const failures = failuresOf(state);
   return {
     calls: { answered, refused, failed, lastViolations: [...lastViolations] },
     models: Object.entries(state.models).map(([model, used]) => ({ model, ...used, warnings: [...used.warnings] })),
-    failures: failuresOf(state),
+    failures,
+    hint: runHint(state, failures.groups, evidence.blob),
     drift: [...state.drift],
     retractions: retracted.map((trial) => {
       const known = evidence.timeline?.retractions.get(trial.id);
