@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { cpus, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { type CandidateFiles, type FrozenEnvironment, readCandidate } from "../adapters/environments/freeze.js";
+import { HookFiles } from "../adapters/hooks/hook-files.js";
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { organizationNamed } from "../core/organizations/registry.js";
@@ -15,6 +16,7 @@ import { type RunConfiguration, runConfiguration } from "../core/protocol/run.js
 import { Run } from "../research/runner/run.js";
 import { refuseMisplacedAgents } from "./agents.js";
 import { freezeFolder, type Host } from "./environments.js";
+import { type HookWishes, keepGiven } from "./hooks.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
 import type { Project } from "./project.js";
@@ -36,6 +38,8 @@ export interface RunRequest extends ResearcherChoice {
   readonly seed: number;
   readonly parallel: number;
   readonly sandbox: "bubblewrap" | "none";
+  /** Commands of the operator that hear of what happens; kept beside the ledger, never in it. */
+  readonly hooks?: HookWishes | null;
 }
 
 /** What lies beside the ledger: where the environment was when the run started. Information, never trusted. */
@@ -64,6 +68,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   );
   const baseline = await readCandidate(loaded.folder, loaded.baseline);
   await recordStart(project, configuration, { baseline, references, queue: request.queue ?? [] }, request.environmentFolder);
+  if (request.hooks != null) keepGiven(new HookFiles(project.runFolder(name)), request.hooks);
   return name;
 }
 

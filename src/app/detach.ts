@@ -2,8 +2,10 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { HookFiles } from "../adapters/hooks/hook-files.js";
 import { isOwned } from "../adapters/ledger/owner.js";
 import { RefusedError } from "../core/protocol/errors.js";
+import { type HookWishes, keepGiven } from "./hooks.js";
 import { inspectRun } from "./inspect.js";
 import type { Project } from "./project.js";
 
@@ -12,7 +14,14 @@ export function logFile(project: Project, run: string): string {
   return join(project.existingRun(run), "log.txt");
 }
 
-export interface Detached {
+export interface DetachOptions {
+  readonly frozen: boolean;
+  readonly reason: string;
+  /** Kept beside the ledger, as the process that goes on is told nothing else. */
+  readonly hooks?: HookWishes | null;
+}
+
+interface Detached {
   readonly pid: number;
   readonly log: string;
 }
@@ -25,12 +34,8 @@ const patienceMs = 30_000;
  * `entry`: the program that this process runs, which is started again.
  * @throws RefusedError with what it said, when it ends before it owns the run
  */
-export async function detachRun(
-  project: Project,
-  run: string,
-  entry: string,
-  options: { readonly frozen: boolean; readonly reason: string },
-): Promise<Detached> {
+export async function detachRun(project: Project, run: string, entry: string, options: DetachOptions): Promise<Detached> {
+  if (options.hooks != null) keepGiven(new HookFiles(project.existingRun(run)), options.hooks);
   const log = logFile(project, run);
   const out = openSync(log, "a", 0o600);
   const words = [entry, "resume", run, ...(options.frozen ? ["--frozen"] : []), "--reason", options.reason, "-C", project.folder];

@@ -1,10 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { readDuration } from "../adapters/environments/units.js";
 import { readYaml } from "../adapters/environments/yaml-source.js";
 import { providerNamed, providers } from "../adapters/researchers/model/providers.js";
 import { type ModelSettings, modelSettings, reasoningEffort } from "../adapters/researchers/model/settings.js";
 import { RefusedError } from "../core/protocol/errors.js";
+import { type HookWishes, hookCommands, longestStalledAfterMs, noHooks } from "./hooks.js";
 
 /** The project's file that names models; it holds no secret, so that it can be kept with the code. */
 export const modelConfigurationFile = "trialist.config.yaml";
@@ -25,6 +27,8 @@ export interface ModelConfiguration {
   /** Shell command that gets a query on standard input and prints what it found; null: sessions have no web search. */
   readonly webSearch: string | null;
   readonly agents: Readonly<Record<string, ConfiguredAgent>>;
+  /** Commands that hear of what happens in a run. */
+  readonly hooks: HookWishes;
 }
 
 /** A coding agent. */
@@ -71,6 +75,8 @@ const file = z.strictObject({
   researchers: z.record(z.string(), z.string().min(1)).default(() => ({})),
   allow_unknown_price: z.boolean().default(false),
   web_search: z.strictObject({ command: z.string().min(1) }).optional(),
+  on: hookCommands.default(() => ({})),
+  stalled_after: z.string().optional(),
 });
 
 /**
@@ -83,7 +89,7 @@ export async function loadModelConfiguration(folder: string): Promise<ModelConfi
     if (error.code === "ENOENT") return null;
     throw error;
   });
-  if (text === null) return { models: {}, researchers: {}, allowUnknownPrice: false, webSearch: null, agents: {} };
+  if (text === null) return { models: {}, researchers: {}, allowUnknownPrice: false, webSearch: null, agents: {}, hooks: noHooks };
   const source = readYaml(path, text);
   const [problem] = source.problems;
   if (problem !== undefined)
@@ -93,7 +99,7 @@ export async function loadModelConfiguration(folder: string): Promise<ModelConfi
     const [issue] = parsed.error.issues;
     const { line } = source.placeOfValue(issue?.path ?? []);
     throw new RefusedError({
-      expected: "models, agents, researchers, allow_unknown_price and web_search as the guides have them",
+      expected: "models, agents, researchers, allow_unknown_price, web_search, on and stalled_after as the guides have them",
       found: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "another shape"}`,
       where: `${path}:${line}`,
     });
@@ -109,10 +115,21 @@ function configurationOf(given: z.infer<typeof file>, path: string): ModelConfig
     researchers: given.researchers,
     allowUnknownPrice: given.allow_unknown_price,
     webSearch: given.web_search?.command ?? null,
+    hooks: { commands: given.on, stalledAfterMs: given.stalled_after === undefined ? null : stalledAfter(given.stalled_after, path) },
     agents: Object.fromEntries(
       Object.entries(given.agents).map(([agent, { turn_minutes, ...rest }]) => [agent, { ...rest, turnMinutes: turn_minutes }]),
     ),
   };
+}
+
+function stalledAfter(text: string, path: string): number {
+  const reading = readDuration(text);
+  if (reading.ok && reading.value <= longestStalledAfterMs) return reading.value;
+  throw new RefusedError({
+    expected: "a duration of at most 20 days with its unit, such as 1 h",
+    found: JSON.stringify(text),
+    where: `${path}: stalled_after`,
+  });
 }
 
 /** Fallbacks are models of this file, and come to an end. */

@@ -2,7 +2,10 @@ import { askOwner } from "../adapters/ledger/owner-socket.js";
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { isRunning } from "../core/harness/due.js";
 import type { OperatorCommand } from "../core/protocol/commands.js";
+import { RefusedError } from "../core/protocol/errors.js";
 import { Run } from "../research/runner/run.js";
+import { HookDelivery } from "./hook-delivery.js";
+import { loadModelConfiguration } from "./model-configuration.js";
 import type { Project } from "./project.js";
 
 /** What became of an operator's command. */
@@ -27,9 +30,25 @@ export async function operate(project: Project, name: string, command: OperatorC
     // The time since the last owner's last sign of life is nobody's active time.
     if (isRunning(run.state))
       run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: ledger.lastHeartbeat()?.at ?? null });
-    run.dispatch(command);
+    const hooks = await hooksOf(project, name, run);
+    try {
+      run.dispatch(command);
+    } finally {
+      await hooks?.close(true);
+    }
     return { by: "this process", phase: run.state.phase, version: run.state.version };
   } finally {
     ledger.close();
+  }
+}
+
+/** Nobody else would tell them. A project's file that cannot be read keeps nobody from ending a run; its next owner tells them then. */
+async function hooksOf(project: Project, name: string, run: Run): Promise<HookDelivery | null> {
+  try {
+    const { hooks: configured } = await loadModelConfiguration(project.folder);
+    return new HookDelivery({ run, project, name, variables: process.env, configured, given: null, note: () => undefined });
+  } catch (error) {
+    if (error instanceof RefusedError) return null;
+    throw error;
   }
 }

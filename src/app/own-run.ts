@@ -10,6 +10,7 @@ import { serveOwner } from "../adapters/ledger/owner-socket.js";
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
+import { isRunning } from "../core/harness/due.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { ServeTools } from "../core/ports/session-agent.js";
@@ -22,6 +23,8 @@ import { Runner } from "../research/runner/runner.js";
 import { sessionAgentsOf } from "./agents.js";
 import { readOrigin, runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
+import { HookDelivery } from "./hook-delivery.js";
+import type { HookWishes } from "./hooks.js";
 import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
 import { isOptimizer, prepareOptimizers } from "./optimizers.js";
 import type { Project } from "./project.js";
@@ -47,21 +50,31 @@ export async function ownRun(
   project: Project,
   host: Host,
   name: string,
-  options: { readonly frozen: boolean; readonly progress: Progress; readonly serveTools?: ServeTools },
+  options: {
+    readonly frozen: boolean;
+    readonly progress: Progress;
+    readonly serveTools?: ServeTools;
+    /** Hooks of this command line, beside those given before and those of the project. */
+    readonly hooks?: HookWishes | null;
+  },
 ): Promise<OwnedRun> {
   const folder = project.existingRun(name);
   const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
   const executor = createLocalExecutor({ root: host.cache.folder("executors", runKey(folder)) });
+  let hooks: HookDelivery | null = null;
   try {
     const run = Run.open(ledger, Date.now);
     refuseUnborn(run.state, name, folder);
+    const configured = await loadModelConfiguration(project.folder);
+    const heard = { run, project, name, variables: host.variables, configured: configured.hooks, given: options.hooks ?? null };
+    hooks = new HookDelivery({ ...heard, note: options.progress });
     // Its owner may have died between its last word and its last tidying up.
     if (isOver(run.state)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
     refuseOver(run.state, name);
     if (!options.frozen) await refuseChanged(host, folder, run.state, name);
-    const { models, webSearch } = await loadModelConfiguration(project.folder);
-    return await drive(folder, host, run, executor, { ...options, models, webSearch });
+    return await drive(folder, host, run, executor, { ...options, ...configured, hooks });
   } catch (error) {
+    await hooks?.close(true);
     await executor.close();
     ledger.close();
     throw error;
@@ -117,7 +130,11 @@ async function drive(
     models,
     webSearch,
     serveTools,
-  }: { readonly progress: Progress; readonly serveTools?: ServeTools } & Pick<ModelConfiguration, "models" | "webSearch">,
+    hooks,
+  }: { readonly progress: Progress; readonly serveTools?: ServeTools; readonly hooks: HookDelivery } & Pick<
+    ModelConfiguration,
+    "models" | "webSearch"
+  >,
 ): Promise<OwnedRun> {
   const configuration = configurationOf(run.state);
   if (configuration.sandbox === "bubblewrap") assertUsable(await probeSandbox());
@@ -149,12 +166,20 @@ async function drive(
     runner.command(operatorCommand.parse(command));
     return { phase: run.state.phase, version: run.state.version };
   });
-  return { run, runner, close: () => close(run, executor, server, scratch) };
+  return { run, runner, close: () => close(run, executor, server, scratch, hooks) };
 }
 
-async function close(run: Run, executor: Executor, server: { close(): Promise<void> | void }, scratch: string): Promise<void> {
+async function close(
+  run: Run,
+  executor: Executor,
+  server: { close(): Promise<void> | void },
+  scratch: string,
+  hooks: HookDelivery,
+): Promise<void> {
   await server.close();
   await executor.close();
+  // Who leaves in the middle of the work does not wait: the next owner delivers the rest.
+  await hooks.close(!isRunning(run.state));
   if (isOver(run.state)) await rm(scratch, { recursive: true, force: true });
   run.ledger.close();
 }

@@ -20,6 +20,16 @@ function isPath(value: string): boolean {
   return value.startsWith("/") && existsSync(value);
 }
 
+/** The variables that neither are a secret nor hold one: for programs of the operator that need none of ours. */
+export function withoutSecrets(variables: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const { redact } = secretsOf(variables);
+  const open = Object.entries(variables).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined && redact(entry[1]) === entry[1] && (!secretName.test(entry[0]) || isPath(entry[1])),
+  );
+  return Object.fromEntries(open);
+}
+
 /** Finds the secrets among the variables by their names. */
 export function secretsOf(variables: Readonly<Record<string, string | undefined>>): Secrets {
   const known = new Set<string>();

@@ -4,6 +4,7 @@ import type { createRun } from "../../app/create-run.js";
 import type { BudgetLimits } from "../../core/protocol/budget.js";
 import { anyNumber, type CommandInput, numberOption, positiveNumber, textOption, wholeNumber } from "./command.js";
 import { durationOption } from "./duration.js";
+import { describeHookOptions, hookWishes } from "./hook-options.js";
 import { promotionRule } from "./promotion-options.js";
 import { UsageError } from "./usage-error.js";
 
@@ -25,6 +26,7 @@ export function describeRunOptions(program: Command): void {
     .option("--seed <n>", "seed of researchers and of the policy's draws", wholeNumber("--seed"), 1)
     .option("--parallel <n>", "trials at once", wholeNumber("--parallel"), 1)
     .option("--sandbox <kind>", "bubblewrap, or none: candidates then run with your rights, and every result says so", "bubblewrap");
+  describeHookOptions(program);
 }
 
 /** @throws UsageError for an option that does not fit */
@@ -41,6 +43,7 @@ export function runRequest(input: CommandInput): Omit<RunRequest, "organization"
     seed: numberOption(options, "seed") ?? 1,
     parallel: numberOption(options, "parallel") ?? 1,
     sandbox,
+    hooks: hookWishes(options),
   };
 }
 

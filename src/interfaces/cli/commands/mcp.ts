@@ -13,6 +13,7 @@ import { serveHttp } from "../../mcp/http.js";
 import { sessionSocket } from "../../mcp/session-socket.js";
 import { serveStdio } from "../../mcp/stdio.js";
 import { type CliCommand, type CommandInput, exitCodes, numberOption, textOption, wholeNumber } from "../command.js";
+import { hookWishes } from "../hook-options.js";
 import { describeRunOptions, runRequest } from "../run-options.js";
 import type { Terminal } from "../terminal.js";
 import { UsageError } from "../usage-error.js";
@@ -53,6 +54,7 @@ export const command: CliCommand = {
       frozen,
       progress: (line) => terminal.note(line),
       serveTools: sessionSocket(version),
+      hooks: hookWishes(input.options),
     });
     if (owned.run.state.phase === "paused" || owned.run.state.phase === "suspended")
       owned.runner.command({ type: "resume", reason: "served to MCP clients" });

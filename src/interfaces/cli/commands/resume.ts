@@ -8,6 +8,7 @@ import { type CliCommand, reasonOption } from "../command.js";
 import { detached } from "../detached.js";
 import { driveRun } from "../drive.js";
 import { finalAnswer } from "../final-answer.js";
+import { describeHookOptions, hookWishes } from "../hook-options.js";
 import { UsageError } from "../usage-error.js";
 
 /** Goes on with a run. */
@@ -20,17 +21,19 @@ export const command: CliCommand = {
       .option("--frozen", "go on with the frozen environment although its files changed since", false)
       .option("--detach", "let the run go on in a process of its own, which outlives this terminal", false)
       .addHelpText("after", "\nExample:\n  trialist resume night --detach");
+    describeHookOptions(program);
   },
   async run({ args, options, folder, terminal }) {
     const name = args[0] ?? "";
     const project = new Project(folder);
     refuseServed(project, name);
-    const how = { frozen: options.frozen === true, reason: String(options.reason) };
+    const how = { frozen: options.frozen === true, reason: String(options.reason), hooks: hookWishes(options) };
     if (options["detach"] === true) return detached(project, name, terminal, how);
     const owned = await ownRun(project, await openHost(), name, {
       frozen: how.frozen,
       progress: (line) => terminal.note(line),
       serveTools: sessionSocket(await ownVersion()),
+      hooks: how.hooks,
     });
     owned.runner.command({ type: "resume", reason: how.reason });
     const code = await driveRun(owned, name, terminal);
