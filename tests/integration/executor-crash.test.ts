@@ -165,6 +165,28 @@ describe("the supervisor dies", () => {
     expect(supervisors()).toHaveLength(1);
   });
 
+  test("what a killed one leaves in the temporary folder goes with the next start of any run; what lives or is not ours stays", async () => {
+    const runtimeFolderOf = (of: string): string =>
+      (JSON.parse(readFileSync(join(of, "supervisor.json"), "utf8")) as { runtimeFolder: string }).runtimeFolder;
+    const others = [await mkdtemp(join(tmpdir(), "trialist-root-")), await mkdtemp(join(tmpdir(), "trialist-root-"))];
+    const unowned = await mkdtemp(join(tmpdir(), "trialist-"));
+    const executors = others.map((other) => createLocalExecutor({ root: other, idleMs: 300 }));
+    try {
+      await open().start(stage(bench, "bubblewrap", "true"));
+      const abandoned = runtimeFolderOf(root);
+      for (const pid of supervisors()) process.kill(pid, "SIGKILL");
+      expect(await eventually(() => supervisors().length === 0)).toBe(true);
+      await executors[0]?.start(stage(bench, "bubblewrap", "true"));
+      expect(existsSync(abandoned)).toBe(false);
+      await executors[1]?.start(stage(bench, "bubblewrap", "true"));
+      expect([...others.map(runtimeFolderOf), unowned].filter((folder) => !existsSync(folder))).toEqual([]);
+    } finally {
+      for (const executor of executors) await executor.close();
+      expect(await eventually(() => others.every((other) => !existsSync(join(other, "supervisor.json"))))).toBe(true);
+      for (const folder of [...others, unowned]) await rm(folder, { recursive: true, force: true });
+    }
+  });
+
   test("a record that a power loss has torn is gone, not an outcome", async () => {
     const executor = open();
     const execution = stage(bench, "bubblewrap", "true");

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { groupMembers, removeGroups } from "../sandbox/cgroup.js";
+import { isOfThisBoot } from "./process-identity.js";
 import { kill, processesMarked, runs } from "./process-tree.js";
 import type { Handle } from "./records.js";
 
@@ -40,6 +41,8 @@ function living(handle: Handle, statusFile: string): number[] {
  * nearly always nothing to kill; without a sandbox there is. Resolves when nothing runs any more.
  */
 export async function endLeftovers(handle: Handle, executionFolder: string): Promise<void> {
+  // Nothing outlives the machine; a process that has the number now is somebody else's.
+  if (!isOfThisBoot(handle.supervisor)) return;
   const statusFile = join(executionFolder, "status");
   const deadline = process.hrtime.bigint() + BigInt(patienceMs) * 1_000_000n;
   for (let left = living(handle, statusFile); left.length > 0; left = living(handle, statusFile)) {

@@ -26,9 +26,14 @@ export function identify(pid: number): ProcessIdentity {
   return { bootId: bootId(), pid, startTicks: Number(readStat(pid)?.[19] ?? 0) };
 }
 
+/** Whether the machine has not started anew since. */
+export function isOfThisBoot(identity: ProcessIdentity): boolean {
+  return identity.bootId === bootId();
+}
+
 /** Whether that very process still runs; a zombie does not. */
 export function isAlive(identity: ProcessIdentity): boolean {
-  if (identity.bootId !== bootId()) return false;
+  if (!isOfThisBoot(identity)) return false;
   const stat = readStat(identity.pid);
   return stat !== null && Number(stat[19]) === identity.startTicks && stat[0] !== "Z" && stat[0] !== "X";
 }

@@ -1,12 +1,23 @@
 import { createHash } from "node:crypto";
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { CapturedStreams, Found } from "../../core/ports/executor.js";
 import { UnknownRecordError } from "../../core/protocol/errors.js";
 import { type StageOutcome, stageOutcome } from "../../core/protocol/outcome.js";
 import { DiskKeeper } from "./disk-keeper.js";
 import { InvalidExecutionError } from "./errors.js";
-import { isAlive, type ProcessIdentity } from "./process-identity.js";
+import { isAlive, isOfThisBoot, type ProcessIdentity } from "./process-identity.js";
 
 /** Written before anything is started: who would write the end, and what to clean up if it never does. */
 export interface Handle {
@@ -148,12 +159,16 @@ export class Records {
     const ended = this.readEnd(id);
     if (ended !== null) return asFound(ended.end);
     const handle = this.readHandle(id);
-    if (handle === null) return { state: "unknown" };
+    if (handle === null) {
+      // A claim brings its handle: only a power loss leaves one without.
+      return existsSync(this.folder(id)) ? { state: "gone", reason: "its record was lost when the machine stopped" } : { state: "unknown" };
+    }
     if (isAlive(handle.supervisor)) return { state: "running" };
     // It may have written the end between our two looks.
     const late = this.readEnd(id);
     if (late !== null) return asFound(late.end);
-    return { state: "gone", reason: "its supervisor died before it ended" };
+    const reason = isOfThisBoot(handle.supervisor) ? "its supervisor died before it ended" : "the machine started anew before it ended";
+    return { state: "gone", reason };
   }
 
   readOutput(id: string): CapturedStreams {

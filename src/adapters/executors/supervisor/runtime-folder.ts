@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assertReachable, sandboxUser } from "../../sandbox/identity.js";
+import { claimFolder } from "./abandoned-folders.js";
 
 /** A Unix socket's path may have 107 bytes; ours adds a little to its folder. */
 const longestFolder = 80;
@@ -46,6 +47,7 @@ export function makeRuntimeFolder(): RuntimeFolder {
   const own = join(path, "own");
   const identity = join(path, "identity");
   mkdirSync(own, { mode: 0o700 });
+  claimFolder(path);
   mkdirSync(identity, { mode: 0o755 });
   for (const [name, text] of Object.entries(identityFiles)) writeFileSync(join(identity, name), text, { mode: 0o644 });
   return { path, socket: join(own, "socket"), pipes: own, identity };

@@ -12,6 +12,7 @@ import { identify, isAlive, type ProcessIdentity } from "../process-identity.js"
 import { type Hello, onMessages, protocolVersion, type Request, type SupervisorAddress, send, type WireOutput } from "../protocol.js";
 import { Records } from "../records.js";
 import { addressFile, type SupervisorOptions } from "../supervisor-options.js";
+import { removeAbandonedFolders } from "./abandoned-folders.js";
 import { RunningExecution } from "./execution.js";
 import { unpark } from "./launch.js";
 import { PipePool } from "./pipes.js";
@@ -76,6 +77,7 @@ export class Supervisor {
       if (handle === null || this.records.readEnd(id) !== null || isAlive(handle.supervisor)) continue;
       await endLeftovers(handle, this.records.folder(id));
     }
+    removeAbandonedFolders(this.runtime.path);
   }
 
   private accept(socket: Socket): void {
