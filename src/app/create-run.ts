@@ -205,7 +205,7 @@ async function resolveConfiguration(
     ...chosen,
     budget: request.budget,
     promotion: { ...environment.promotion, ...request.promotion },
-    stop: { target: request.stop?.target ?? null, patience: request.stop?.patience ?? null },
+    stop: { target: null, patience: null, saturation: null, ...request.stop },
     seed: request.seed,
     parallel: request.parallel,
     sandbox: request.sandbox,

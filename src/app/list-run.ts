@@ -32,7 +32,7 @@ export async function createListRun(project: Project, request: ListRunRequest): 
     researcherSettings: {},
     budget: { trials: starting.queue.length, costUsd: null, tokens: null, computeMs: null, wallMs: null },
     promotion,
-    stop: { target: null, patience: null },
+    stop: { target: null, patience: null, saturation: null },
     seed,
     parallel,
     sandbox,

@@ -43,7 +43,7 @@ export function testConfiguration(changes: Partial<RunConfiguration> = {}): RunC
     researchers: { "*": "scripted" },
     budget: { trials: 10, costUsd: null, tokens: null, computeMs: null, wallMs: null },
     promotion: environment.promotion,
-    stop: { target: null, patience: null },
+    stop: { target: null, patience: null, saturation: null },
     seed: 1,
     parallel: 1,
     sandbox: "bubblewrap",

@@ -4,6 +4,7 @@ import { candidateOf, proposal, SimulatedRun, type World } from "../../../tests/
 import type { Answer } from "../protocol/commands.js";
 import { RefusedError } from "../protocol/errors.js";
 import type { RunConfiguration } from "../protocol/run.js";
+import { chanceOfKeep } from "../statistics/saturation.js";
 import { due } from "./due.js";
 import { proposalView } from "./views.js";
 
@@ -314,7 +315,7 @@ describe("an end before the budget's", () => {
   const rising = { measure: (subject: string) => ({ value: Number(subject.slice(1)) }) };
 
   it("comes with the target, and not a trial later", () => {
-    const run = started(rising, { ...rule("any"), stop: { target: 3, patience: null } });
+    const run = started(rising, { ...rule("any"), stop: { target: 3, patience: null, saturation: null } });
     run.work();
     expect(run.state).toMatchObject({ phase: "finished", reason: "target: score is 3, wanted was 3", leader: { trial: "t3" } });
     expect(run.state.searchTrialsEnded).toBe(3);
@@ -322,10 +323,46 @@ describe("an end before the budget's", () => {
 
   it("comes after so many trials without a keep, counted from the last one", () => {
     const falling = { measure: (subject: string) => ({ value: subject === "t2" ? 9 : -Number(subject.slice(1)) }) };
-    const run = started(falling, { ...rule("any"), stop: { target: null, patience: 3 } });
+    const run = started(falling, { ...rule("any"), stop: { target: null, patience: 3, saturation: null } });
     run.work();
     expect(run.state).toMatchObject({ phase: "finished", reason: "patience: 3 trials in a row brought no keep", leader: { trial: "t2" } });
     expect(run.state.searchTrialsEnded).toBe(5);
+  });
+});
+
+describe("a search that is saturated", () => {
+  const rareKeeps = { measure: (subject: string) => ({ value: ["t2", "t5"].includes(subject) ? 9 + Number(subject.slice(1)) : -1 }) };
+  const stop = { target: null, patience: null, saturation: { probability: 0.2, horizon: 10 } };
+  const budget = { trials: 200, costUsd: null, tokens: null, computeMs: null, wallMs: null };
+
+  it("ends at the first trial at which the chance of another keep is as small as was asked for", () => {
+    const run = started(rareKeeps, { ...rule("any"), stop, budget });
+    run.work();
+    const { keepRecord, reason, phase, searchTrialsEnded } = run.state;
+    expect(phase).toBe("finished");
+    expect(reason).toMatch(/^saturation: the chance that the next 10 trials bring a keep is [\d.]+ %, wanted was more than 20 %$/);
+    expect(keepRecord).toEqual({ trials: searchTrialsEnded, keeps: 2, keptPlaces: 7 });
+    expect(chanceOfKeep(keepRecord, 10)).toBeLessThanOrEqual(0.2);
+    expect(chanceOfKeep({ ...keepRecord, trials: keepRecord.trials - 1 }, 10)).toBeGreaterThan(0.2);
+  });
+
+  it("is no reason for a run that did not ask, and a smaller cap comes first", () => {
+    const without = started(rareKeeps, { ...rule("any"), budget });
+    without.work();
+    expect(without.state.reason).toBe("budget: trials");
+    const capped = started(rareKeeps, { ...rule("any"), stop, budget: { ...budget, trials: 22 } });
+    capped.work();
+    expect(capped.state.reason).toBe("budget: trials");
+  });
+
+  it("forgets a keep that was taken back, and a trial of which nothing was learnt", () => {
+    const run = started(rareKeeps, { ...rule("any"), budget: { ...budget, trials: 6 } });
+    run.work();
+    run.dispatch({ at: run.at, type: "retract", trial: "t5", reason: "leaks" });
+    expect(run.state.keepRecord).toEqual({ trials: 6, keeps: 1, keptPlaces: 2 });
+    const cancelled = until(started({}, { ...rule("any"), budget }), "call.answered");
+    cancelled.dispatch({ at: cancelled.at, type: "cancel", reason: "enough" });
+    expect(cancelled.state).toMatchObject({ statuses: { cancelled: 1 }, keepRecord: { trials: 0, keeps: 0, keptPlaces: 0 } });
   });
 });
 

@@ -10,7 +10,7 @@ import { trialHandlers } from "./evolve/trials.js";
 import type { RunState } from "./state.js";
 
 /** Changes with every change of the fold, so that an old checkpoint is left aside. */
-export const foldVersion = "6";
+export const foldVersion = "7";
 
 const handlers: EventHandlers = { ...runHandlers, ...callHandlers, ...queueHandlers, ...trialHandlers };
 

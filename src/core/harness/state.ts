@@ -7,6 +7,7 @@ import type { MetricValues } from "../protocol/measurement.js";
 import type { RunConfiguration } from "../protocol/run.js";
 import type { TrialStatus } from "../protocol/status.js";
 import type { Noise, Verdict } from "../protocol/verdict.js";
+import { noKeepRecord } from "../statistics/saturation.js";
 
 /**
  * The fold of a run's ledger. Plain JSON, so that a checkpoint is its serialization. `evolve` owns it and mutates it:
@@ -60,6 +61,8 @@ export interface RunState {
   searchTrialsEnded: number;
   /** How many searched trials had ended when the last keep did. */
   keptAfterTrials: number;
+  /** How often trials were keeps, the later ones counting more: what the chance of another one is estimated from. */
+  keepRecord: { trials: number; keeps: number; keptPlaces: number };
   /** What the operator wants researchers to know, the newest last; bounded. */
   notes: string[];
   /** Valid searched trials for views, bounded: the newest and the best by raw value. */
@@ -118,6 +121,8 @@ export interface Trial {
   /** Output of the stage that failed it. */
   failure: { stage: string; stdout: BlobReference; stderr: BlobReference } | null;
   keptUnderAny: boolean;
+  /** Its place among the trials that said something, in the order of their ends; null for one that did not, or is open. */
+  place: number | null;
   cpuMs: number;
   wallMs: number;
 }
@@ -251,6 +256,7 @@ export function initialState(): RunState {
     models: {},
     searchTrialsEnded: 0,
     keptAfterTrials: 0,
+    keepRecord: { ...noKeepRecord },
     notes: [],
     recentValid: [],
     topValid: [],

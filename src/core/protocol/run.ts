@@ -3,6 +3,20 @@ import { type Amount, budgetLimits } from "./budget.js";
 import { environment, promotion } from "./environment.js";
 import { runName } from "./ids.js";
 
+/** When to end before the budget does; null: never for that reason. */
+export const stopRule = z.strictObject({
+  /** A value of the first metric that is good enough, once the best has it. */
+  target: z.number().nullable(),
+  /** Searched trials in a row that brought no keep. */
+  patience: z.number().int().positive().nullable(),
+  /** The chance of a keep among the next `horizon` trials that is too small to go on for. Older runs do not name it. */
+  saturation: z
+    .strictObject({ probability: z.number().positive().max(1), horizon: z.number().int().min(1).max(1000) })
+    .nullable()
+    .default(null),
+});
+export type StopRule = z.infer<typeof stopRule>;
+
 /** A run, resolved and frozen: what `run.started` holds and no later decision changes. */
 export const runConfiguration = z.strictObject({
   run: runName,
@@ -18,13 +32,7 @@ export const runConfiguration = z.strictObject({
   researcherSettings: z.record(z.string(), z.record(z.string(), z.unknown())),
   budget: budgetLimits,
   promotion,
-  /** When to end before the budget does; null: never for that reason. */
-  stop: z.strictObject({
-    /** A value of the first metric that is good enough, once the best has it. */
-    target: z.number().nullable(),
-    /** Searched trials in a row that brought no keep. */
-    patience: z.number().int().positive().nullable(),
-  }),
+  stop: stopRule,
   /** Varies researchers and policy draws, nothing else. */
   seed: z.number().int().nonnegative(),
   /** Trials in flight at once. */

@@ -6,6 +6,7 @@ import { anyNumber, type CommandInput, numberOption, positiveNumber, textOption,
 import { durationOption } from "./duration.js";
 import { describeHookOptions, hookWishes } from "./hook-options.js";
 import { promotionRule } from "./promotion-options.js";
+import { saturationOption, saturationRule } from "./saturation-option.js";
 import { UsageError } from "./usage-error.js";
 
 type RunRequest = Parameters<typeof createRun>[2];
@@ -21,6 +22,7 @@ export function describeRunOptions(program: Command): void {
     .option("--max-tokens <n>", "cap of language models' tokens, in and out", positiveNumber("--max-tokens"))
     .option("--target <value>", "end once the best has this value of the first metric", anyNumber("--target"))
     .option("--patience <n>", "end after so many trials in a row without a keep", wholeNumber("--patience"))
+    .addOption(saturationOption())
     .option("--rule <rule>", "promotion: any, threshold or confirmed (default: the environment's)")
     .option("--confirmations <n>", "fresh-seed pairs per confirmation", wholeNumber("--confirmations"))
     .option("--seed <n>", "seed of researchers and of the policy's draws", wholeNumber("--seed"), 1)
@@ -39,7 +41,11 @@ export function runRequest(input: CommandInput): Omit<RunRequest, "organization"
     name: textOption(options, "name") ?? null,
     budget: budgetOf(options),
     promotion: promotionOf(options),
-    stop: { target: numberOption(options, "target") ?? null, patience: numberOption(options, "patience") ?? null },
+    stop: {
+      target: numberOption(options, "target") ?? null,
+      patience: numberOption(options, "patience") ?? null,
+      saturation: saturationRule(options) ?? null,
+    },
     seed: numberOption(options, "seed") ?? 1,
     parallel: numberOption(options, "parallel") ?? 1,
     sandbox,

@@ -7,6 +7,7 @@ import { lineageOf } from "./lineage.js";
 import { bytes, coverage, duration, plural, range, signed, significant } from "./numbers.js";
 import { openingOf, resultWords } from "./opening.js";
 import { predictionsOf, scorePredictions } from "./predictions.js";
+import { saturationText } from "./saturation-summary.js";
 import { budgetText, guaranteeTexts, noiseText, ruleText, trialsText } from "./status-text.js";
 import { confirmedValue, countedValue, gainOverBaseline, inLoopValue, leaderGain, type RunSummary, summarize } from "./summary.js";
 
@@ -355,6 +356,7 @@ function budget({ summary }: Subject): string {
   return [
     "## Budget",
     `${markdown(budgetText(summary))}. Confirmations, references and re-measurements use no trials, but their CPU time counts.`,
+    ...(summary.saturation === null ? [] : [`Chance: ${markdown(saturationText(summary))}.`]),
   ].join("\n\n");
 }
 

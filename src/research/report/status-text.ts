@@ -1,6 +1,7 @@
 import { oneLine } from "./hostile-text.js";
 import { count, coverage, duration, money, plural, range, signed, significant } from "./numbers.js";
 import { isOver, openingOf } from "./opening.js";
+import { saturationText } from "./saturation-summary.js";
 import type { RunSummary } from "./summary-schema.js";
 import { columns, field, type Paint, plainPaint } from "./terminal.js";
 
@@ -28,6 +29,7 @@ function detailsOf(summary: RunSummary): Detail[] {
   return [
     ["Trials", trialsText(summary)],
     ...progressDetails(summary),
+    ...saturationDetails(summary),
     ...evidenceDetails(summary),
     ...budgetDetails(summary),
     ...referenceDetails(summary),
@@ -58,6 +60,11 @@ function progressDetails(summary: RunSummary): Detail[] {
     ["Open", open.length === 0 ? "nothing" : open.join("; ")],
     ["Time left", time.leftMs === null ? "not known: no cap on trials or time, or nothing measured yet" : `about ${duration(time.leftMs)}`],
   ];
+}
+
+function saturationDetails(summary: RunSummary): Detail[] {
+  const text = saturationText(summary);
+  return text === "" || summary.progress.done === 0 ? [] : [["Chance", text]];
 }
 
 function evidenceDetails(summary: RunSummary): Detail[] {

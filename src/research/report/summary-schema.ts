@@ -114,6 +114,19 @@ export const runSummary = z.strictObject({
     openCalls: z.number(),
     openSessions: z.number(),
   }),
+  /** What the run's own keeps say of its next trials: an extrapolation. Null before the run has started. */
+  saturation: z
+    .strictObject({
+      /** The chance that the next `horizon` trials bring a keep; null while too few trials have ended to say. */
+      chance: z.number().nullable(),
+      horizon: z.number(),
+      /** What it is estimated from: trials that said something about their candidate, and keeps among them that stand. */
+      trials: z.number(),
+      keeps: z.number(),
+      /** The run ends at this chance or below; null: not for that reason. */
+      endsAt: z.number().nullable(),
+    })
+    .nullable(),
   time: z.strictObject({
     activeMs: z.number(),
     /** Estimate of the active time that is left; null when nothing bounds the run or nothing is known yet; 0 at the end. */

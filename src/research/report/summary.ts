@@ -4,6 +4,7 @@ import { gain, primaryMetric } from "../../core/protocol/measurement.js";
 import { statusClasses, type TrialStatus, trialStatuses } from "../../core/protocol/status.js";
 import type { Evidence } from "./evidence.js";
 import { runHint } from "./failure-hint.js";
+import { saturationOf } from "./saturation-summary.js";
 import { type FailureGroup, type GainSummary, type RunSummary, summarySchemaName } from "./summary-schema.js";
 import { timeLeft } from "./time-left.js";
 import { valueInterval } from "./value-interval.js";
@@ -150,7 +151,7 @@ function bestUnderAny(state: RunState): RunSummary["bestUnderAny"] {
   };
 }
 
-type Progress = "trials" | "progress" | "time" | "spend" | "expectedCost";
+type Progress = "trials" | "progress" | "saturation" | "time" | "spend" | "expectedCost";
 
 function progressOf(state: RunState, now: number): Pick<RunSummary, Progress> {
   const open = state.openTrials.map((id) => state.trials[id]).filter((trial) => trial?.kind === "search");
@@ -165,6 +166,7 @@ function progressOf(state: RunState, now: number): Pick<RunSummary, Progress> {
       openCalls: Object.keys(state.calls).length,
       openSessions: Object.keys(state.sessions).length,
     },
+    saturation: saturationOf(state),
     time: { activeMs, leftMs: timeLeft(state, now) },
     spend: { ...state.budget.spent, activeMs, reserved: { ...state.budget.reserved }, caps: state.configuration?.budget ?? null },
     expectedCost: expectedCost(state),

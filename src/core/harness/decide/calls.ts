@@ -6,7 +6,6 @@ import { suspendsRun } from "../../protocol/call-failure.js";
 import { canonicalJson, digestOf } from "../../protocol/canonical.js";
 import type { Answer, CandidateProposal, Command, Decision, PlanProposal, Submission } from "../../protocol/commands.js";
 import type { EventData, RunEvent, Violation } from "../../protocol/events.js";
-import { gain, primaryMetric } from "../../protocol/measurement.js";
 import { violation } from "../admission.js";
 import { drawsOf } from "../draw.js";
 import { hasRoomForRound, roundReservation } from "../reservations.js";
@@ -14,6 +13,7 @@ import { activeTime, configurationOf, type OpenCall, type QueueEntry, type RunSt
 import { viewBuilders } from "../views.js";
 import { candidateViolations } from "./candidates.js";
 import { type Handler, only, refuse, withBlobs } from "./decision.js";
+import { goodEnough } from "./good-enough.js";
 import { finishing, knowledgeEvents } from "./run.js";
 import { openSession } from "./sessions.js";
 
@@ -59,17 +59,6 @@ export const advance: Handler<Of<"advance">> = (state, command) => {
       return requestCall(state, move, command.at);
   }
 };
-
-/** Why the search may end before its budget does; null: it may not. */
-function goodEnough(state: RunState): string | null {
-  const { stop, environment } = configurationOf(state);
-  const metric = primaryMetric(environment);
-  const best = state.leader?.values[metric.name];
-  if (stop.target !== null && best !== undefined && gain(metric, best, stop.target) >= 0)
-    return `target: ${metric.name} is ${best}, wanted was ${stop.target}`;
-  if (stop.patience === null || state.searchTrialsEnded - state.keptAfterTrials < stop.patience) return null;
-  return `patience: ${stop.patience} trials in a row brought no keep`;
-}
 
 function requestCall(state: RunState, move: Extract<Move, { kind: "call" }>, at: number): Decision {
   const configuration = configurationOf(state);

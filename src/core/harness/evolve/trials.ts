@@ -5,6 +5,7 @@ import { statusClasses } from "../../protocol/status.js";
 import { configurationOf, type OpenMeasurement, type RunState, type Trial, trialOf } from "../state.js";
 import { numberOf } from "./calls.js";
 import type { EventHandlers } from "./handlers.js";
+import { recordKeep, unrecordKeep } from "./keep-record.js";
 import { leaveQueue } from "./queue.js";
 
 /** Trials, their measurements, and the leader. */
@@ -71,6 +72,7 @@ export const trialHandlers = {
   "trial.retracted": (state, data) => {
     const trial = trialOf(state, data.trial);
     trial.retracted = true;
+    unrecordKeep(state, trial);
     state.keeps = state.keeps.filter((id) => id !== data.trial);
     state.recentValid = state.recentValid.filter((id) => id !== data.trial);
     state.topValid = state.topValid.filter((id) => id !== data.trial);
@@ -114,6 +116,7 @@ function admitTrial(state: RunState, data: EventData<"trial.admitted">): void {
     confirmation: null,
     failure: null,
     keptUnderAny: false,
+    place: null,
     cpuMs: 0,
     wallMs: 0,
   };
@@ -233,6 +236,7 @@ function endTrial(state: RunState, data: EventData<"trial.ended">): void {
   state.statuses[data.status] = (state.statuses[data.status] ?? 0) + 1;
   state.searchTrialsEnded += 1;
   if (data.status === "keep") state.keptAfterTrials = state.searchTrialsEnded;
+  if (statusClasses[data.status] !== "excluded") recordKeep(state, trial);
   if (statusClasses[data.status] === "valid") rememberValid(state, trial);
   // Nothing was learnt about this content: it may be proposed again.
   if (statusClasses[data.status] === "excluded" && state.candidates[trial.candidate.blob] === trial.id)
