@@ -1,9 +1,6 @@
-import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { cpus } from "node:os";
 import { join } from "node:path";
-import { digestEnvironment } from "../adapters/environments/freeze.js";
-import { loadEnvironment } from "../adapters/environments/load.js";
 import type { Progress } from "../adapters/environments/runtime.js";
 import { createLocalExecutor } from "../adapters/executors/local.js";
 import { serveOwner } from "../adapters/ledger/owner-socket.js";
@@ -21,7 +18,8 @@ import { Slots } from "../research/engine/slots.js";
 import { Run } from "../research/runner/run.js";
 import { Runner } from "../research/runner/runner.js";
 import { sessionAgentsOf } from "./agents.js";
-import { readOrigin, runKey } from "./create-run.js";
+import { refuseChangedEnvironment } from "./changed-environment.js";
+import { runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
 import { HookDelivery } from "./hook-delivery.js";
 import type { HookWishes } from "./hooks.js";
@@ -71,7 +69,7 @@ export async function ownRun(
     // Its owner may have died between its last word and its last tidying up.
     if (isOver(run.state)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
     refuseOver(run.state, name);
-    if (!options.frozen) await refuseChanged(host, folder, run.state, name);
+    if (!options.frozen) await refuseChangedEnvironment(host, folder, run.state, `trialist resume ${name} --frozen`);
     return await drive(folder, host, run, executor, { ...options, ...configured, hooks });
   } catch (error) {
     await hooks?.close(true);
@@ -101,22 +99,7 @@ function refuseOver(state: RunState, name: string): void {
   throw new RefusedError({
     expected: "a run that is not over",
     found: `${name}, which is ${state.phase}: ${state.reason}`,
-    todo: `\`trialist report ${name}\` shows it; \`trialist run\` starts a new one.`,
-  });
-}
-
-async function refuseChanged(host: Host, folder: string, state: RunState, name: string): Promise<void> {
-  const origin = await readOrigin(folder);
-  // A folder that went away changes nothing; one that is there and cannot be read as it was, does.
-  if (origin === null || !existsSync(origin.environmentFolder)) return;
-  const loaded = await loadEnvironment(origin.environmentFolder).catch(() => null);
-  const digest = loaded === null ? null : await digestEnvironment(loaded, host.cache);
-  if (digest === configurationOf(state).environmentDigest) return;
-  throw new RefusedError({
-    expected: `the environment that ${name} was started with`,
-    found: loaded === null ? "files that are no environment any more" : "other files",
-    where: origin.environmentFolder,
-    todo: `Start a new run to measure under the changed environment, or \`trialist resume ${name} --frozen\` to go on with the frozen copy.`,
+    todo: `\`trialist report ${name}\` shows it; \`trialist ${state.phase === "finished" ? `extend ${name}\` goes on with it` : "run` starts a new one"}.`,
   });
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { openSqliteLedger } from "../../src/adapters/ledger/sqlite-ledger.js";
 import { createRun, type RunRequest } from "../../src/app/create-run.js";
 import { type Host, openHost } from "../../src/app/environments.js";
+import { type ExtendRequest, extendRun } from "../../src/app/extend-run.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { type OwnedRun, ownRun } from "../../src/app/own-run.js";
 import { Project } from "../../src/app/project.js";
@@ -26,6 +27,7 @@ export type Step =
       readonly frozen?: boolean;
       readonly death?: Death;
     }
+  | { readonly do: "extend"; readonly name: string; readonly request: Partial<ExtendRequest> }
   | { readonly do: "report"; readonly name: string };
 
 /** When this process ends itself by SIGKILL: beside the n-th append of the step, counted with those of a `create` before it. */
@@ -172,6 +174,10 @@ async function main(): Promise<void> {
       await work(place, host, step).catch((error: unknown) => {
         if (step.mayBeOver !== true || !(error instanceof RefusedError) || !error.facts.found.includes("which is finished")) throw error;
       });
+    }
+    if (step.do === "extend") {
+      const request: ExtendRequest = { caps: {}, stop: {}, reason: "the test wants more", frozen: false, afterHeldoutLook: null };
+      await extendRun(place, host, step.name, { ...request, ...step.request });
     }
     if (step.do === "report") process.stdout.write(`${JSON.stringify(await report(place, step.name))}\n`);
   }

@@ -2,6 +2,7 @@ import type { Command, Decision } from "../protocol/commands.js";
 import { adjudicate } from "./decide/adjudicate.js";
 import { advance, answerCall, failCall, submit } from "./decide/calls.js";
 import type { Handler } from "./decide/decision.js";
+import { extend } from "./decide/extend.js";
 import { endAttempt, endStage, startAttempt, startStage } from "./decide/measurements.js";
 import { dequeue, enqueue, requeue } from "./decide/queue.js";
 import {
@@ -48,6 +49,7 @@ const handlers: Handlers = {
   commit_knowledge: commitKnowledge,
   exhaust,
   conclude,
+  extend,
   suspend,
   pause,
   resume,

@@ -3,6 +3,7 @@ import type { StoredEvent } from "../ports/ledger.js";
 import { UnknownRecordError } from "../protocol/errors.js";
 import { type EventData, type EventType, parseEvent, type StoredRunEvent } from "../protocol/events.js";
 import { callHandlers } from "./evolve/calls.js";
+import { continuationHandlers } from "./evolve/continuations.js";
 import type { EventHandlers } from "./evolve/handlers.js";
 import { queueHandlers } from "./evolve/queue.js";
 import { runHandlers } from "./evolve/run.js";
@@ -10,9 +11,9 @@ import { trialHandlers } from "./evolve/trials.js";
 import type { RunState } from "./state.js";
 
 /** Changes with every change of the fold, so that an old checkpoint is left aside. */
-export const foldVersion = "7";
+export const foldVersion = "8";
 
-const handlers: EventHandlers = { ...runHandlers, ...callHandlers, ...queueHandlers, ...trialHandlers };
+const handlers: EventHandlers = { ...runHandlers, ...continuationHandlers, ...callHandlers, ...queueHandlers, ...trialHandlers };
 
 /**
  * Folds one event into the state that it owns, and returns it.

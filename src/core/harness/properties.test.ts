@@ -141,6 +141,42 @@ describe("whatever researchers and machines do", () => {
   });
 });
 
+describe("a run that is extended as often as somebody likes", () => {
+  const extended = fc.record({
+    run: runs,
+    more: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 3 }),
+    cut: fc.nat(200),
+  });
+
+  it("keeps to its caps, ends every trial once, and is the same when any prefix is replayed", () => {
+    fc.assert(
+      fc.property(extended, ({ run: { seed, rule, parallel, trials }, more, cut }) => {
+        const run = simulate(seed, rule, parallel, trials);
+        const check = (): void => {
+          const { budget, configuration } = run.state;
+          expect(budget.spent.trials + budget.reserved.trials).toBeLessThanOrEqual(configuration?.budget.trials ?? 0);
+        };
+        run.work(5000, check);
+        for (const each of more) {
+          // A run that suspended, or whose calibration failed, is not extended.
+          if (run.state.phase !== "finished") break;
+          const budget = { ...run.configuration.budget, trials: run.state.budget.spent.trials + each, computeMs: null };
+          run.dispatch({ at: run.at, type: "extend", budget, stop: run.configuration.stop, reason: "more", afterHeldoutLook: null });
+          run.work(5000, check);
+        }
+        const ends = run.events.filter((event) => event.type === "trial.ended").map((event) => event.data.trial);
+        expect(new Set(ends).size).toBe(ends.length);
+        expect(run.state.budget.reserved).toEqual({ trials: 0, costUsd: 0, tokens: 0, computeMs: 0 });
+        expect(replay(initialState(), run.stored())).toEqual(run.state);
+        const stored = run.stored();
+        const half = replay(initialState(), stored.slice(0, cut));
+        expect(replay(JSON.parse(JSON.stringify(half)), stored.slice(cut))).toEqual(run.state);
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
 describe("a record that this version does not know", () => {
   it("stops the replay", () => {
     expect(() => parseEvent({ sequence: 1, at: 0, type: "trial.teleported", version: 1, data: {} })).toThrow(UnknownRecordError);

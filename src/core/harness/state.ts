@@ -61,6 +61,11 @@ export interface RunState {
   searchTrialsEnded: number;
   /** How many searched trials had ended when the last keep did. */
   keptAfterTrials: number;
+  /** How many had ended when patience began to count: at the start, or when the run was last extended. */
+  patienceFrom: number;
+  /** How often the search went on after its end: it numbers the wake-ups of the wall-clock cap. */
+  continued: number;
+  extensions: { afterTrials: number; reason: string; afterHeldoutLook: string | null }[];
   /** How often trials were keeps, the later ones counting more: what the chance of another one is estimated from. */
   keepRecord: { trials: number; keeps: number; keptPlaces: number };
   /** What the operator wants researchers to know, the newest last; bounded. */
@@ -256,6 +261,9 @@ export function initialState(): RunState {
     models: {},
     searchTrialsEnded: 0,
     keptAfterTrials: 0,
+    patienceFrom: 0,
+    continued: 0,
+    extensions: [],
     keepRecord: { ...noKeepRecord },
     notes: [],
     recentValid: [],

@@ -144,6 +144,8 @@ export type Command = { readonly at: number } & (
       readonly sources: readonly string[];
       readonly content: BlobReference;
     }
+  /** Go on with a finished run. The caps are totals. */
+  | ({ readonly type: "extend" } & EventData<"run.extended">)
   /** A cap leaves no room for what is due. */
   | { readonly type: "exhaust"; readonly cap: string }
   | { readonly type: "conclude" }

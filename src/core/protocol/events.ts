@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { StoredEvent } from "../ports/ledger.js";
-import { amount } from "./budget.js";
+import { amount, budgetLimits } from "./budget.js";
 import { callFailure } from "./call-failure.js";
 import { UnknownRecordError } from "./errors.js";
 import { expected } from "./expected.js";
@@ -8,7 +8,7 @@ import { blobReference, callId, manifestReference, measurementId, planId, queueE
 import { measured, metricValues } from "./measurement.js";
 import { modelUse } from "./model-use.js";
 import { stageOutcome } from "./outcome.js";
-import { runConfiguration } from "./run.js";
+import { runConfiguration, stopRule } from "./run.js";
 import { trialStatus } from "./status.js";
 import { noise, verdict } from "./verdict.js";
 
@@ -45,6 +45,8 @@ export const eventSchemas = {
   "run.suspended": z.strictObject({ reason, todo: z.string().max(2000) }),
   "run.finished": z.strictObject({ reason }),
   "run.cancelled": z.strictObject({ reason }),
+  /** A finished run searches on under these caps, which count all that is spent. `afterHeldoutLook`: why, although somebody has looked. */
+  "run.extended": z.strictObject({ budget: budgetLimits, stop: stopRule, reason, afterHeldoutLook: reason.nullable() }),
   "run.blobs_pruned": z.strictObject({ digests: z.array(z.string().length(64)) }),
 
   "call.requested": z.strictObject({

@@ -58,6 +58,7 @@ const rules: { readonly [T in EventType]: Rule<T> } = {
   "run.finishing": whole,
   "run.finished": whole,
   "run.cancelled": whole,
+  "run.extended": whole,
   "run.blobs_pruned": null,
 
   // A view holds the time that is left, and output that was printed.

@@ -17,7 +17,7 @@ export const stopRule = z.strictObject({
 });
 export type StopRule = z.infer<typeof stopRule>;
 
-/** A run, resolved and frozen: what `run.started` holds and no later decision changes. */
+/** A run, resolved and frozen: what `run.started` holds. No later decision changes it; a person who extends the run sets its caps anew. */
 export const runConfiguration = z.strictObject({
   run: runName,
   environment,

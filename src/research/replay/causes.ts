@@ -140,6 +140,8 @@ function operated({ action, reason, subject }: EventData<"operator.acted">, plac
     case "dequeue":
     case "requeue":
       return queued({ action, reason, subject }, place);
+    case "extend":
+      return place.ahead[1]?.type === "run.extended" ? [cause({ type: "extend", ...place.ahead[1].data })] : [];
     case "pause":
     case "note":
     case "resume":

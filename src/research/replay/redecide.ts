@@ -6,7 +6,7 @@ import type { Ledger } from "../../core/ports/ledger.js";
 import { digestOf } from "../../core/protocol/canonical.js";
 import type { Command, TimelessCommand } from "../../core/protocol/commands.js";
 import { RefusedError } from "../../core/protocol/errors.js";
-import { parseEvent, type StoredRunEvent } from "../../core/protocol/events.js";
+import { type EventData, parseEvent, type StoredRunEvent } from "../../core/protocol/events.js";
 import type { RunConfiguration } from "../../core/protocol/run.js";
 import { settlingCommand } from "../engine/settling.js";
 import type { Blobs } from "../roles/role.js";
@@ -46,7 +46,7 @@ export function redecide(source: Ledger, change: (recorded: RunConfiguration) =>
   const driver = new Driver(source, new Recording(events, source));
   driver.take({ type: "start", configuration: changed, ...startingCandidates(events) });
   driver.take({ type: "open_span", epoch: 1, previousEndedAt: null });
-  const notOnRecord = driver.work();
+  const notOnRecord = driver.workThrough(events.flatMap((event) => (event.type === "run.extended" ? [event.data] : [])));
   const { state } = driver;
   return {
     trials: state.searchTrialsEnded,
@@ -83,6 +83,27 @@ class Driver {
     const { events, blobs } = decide(this.state, { ...command, at: 0 } as Command);
     for (const { digest, bytes } of blobs) this.views.set(digest, bytes);
     for (const event of events) evolve(this.state, { ...event, sequence: this.state.version + 1, at: 0 } as StoredRunEvent);
+  }
+
+  /** Works to the end, and on where somebody extended the recorded run; not on record: as `work` says. */
+  workThrough(extensions: readonly EventData<"run.extended">[]): string | null {
+    for (const extension of extensions) {
+      const notOnRecord = this.work();
+      if (notOnRecord !== null) return notOnRecord;
+      if (!this.extended(extension)) return null;
+    }
+    return this.work();
+  }
+
+  /** Under another policy the end may be another one, from which nobody would have gone on like this. */
+  private extended(extension: EventData<"run.extended">): boolean {
+    try {
+      this.take({ type: "extend", ...extension });
+      return true;
+    } catch (error) {
+      if (error instanceof RefusedError) return false;
+      throw error;
+    }
   }
 
   /** Performs what is due from the record. What is not on record, in words; null when the run came to its end. */

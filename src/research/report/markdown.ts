@@ -1,6 +1,7 @@
 import { configurationOf, type RunState, type Trial } from "../../core/harness/state.js";
 import type { Environment } from "../../core/protocol/environment.js";
 import { diffCandidates, type FileChange } from "./candidate-diff.js";
+import { continuationTexts } from "./continuation-text.js";
 import { type Evidence, manifestFor, type ReadBlob } from "./evidence.js";
 import { fenced, markdown, markdownCode, oneLine } from "./hostile-text.js";
 import { lineageOf } from "./lineage.js";
@@ -355,6 +356,7 @@ function driftNumbers(state: RunState): string {
 function budget({ summary }: Subject): string {
   return [
     "## Budget",
+    ...continuationTexts(summary).map((text) => `Extended ${markdown(text)}.`),
     `${markdown(budgetText(summary))}. Confirmations, references and re-measurements use no trials, but their CPU time counts.`,
     ...(summary.saturation === null ? [] : [`Chance: ${markdown(saturationText(summary))}.`]),
   ].join("\n\n");

@@ -1,3 +1,4 @@
+import { lookWarnings } from "./continuation-text.js";
 import { oneLine } from "./hostile-text.js";
 import { count, coverage, duration, money, percent, plural, range, signed, significant } from "./numbers.js";
 import type { GainSummary, RunSummary } from "./summary-schema.js";
@@ -26,6 +27,7 @@ function warningsOf(summary: RunSummary): OpeningLine[] {
       `${oneLine(summary.metric.name)} is SELF-REPORTED: it is taken from what the candidate prints, not measured by an evaluator.`,
     );
   }
+  warnings.push(...lookWarnings(summary));
   if (summary.nullRun) warnings.push("NULL RUN: it ended without one valid trial.");
   const rests = summary.best?.restsOnRetracted ?? [];
   if (rests.length > 0)

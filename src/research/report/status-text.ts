@@ -1,3 +1,4 @@
+import { continuationTexts } from "./continuation-text.js";
 import { oneLine } from "./hostile-text.js";
 import { count, coverage, duration, money, plural, range, signed, significant } from "./numbers.js";
 import { isOver, openingOf } from "./opening.js";
@@ -27,6 +28,7 @@ type Detail = readonly [label: string, text: string];
 
 function detailsOf(summary: RunSummary): Detail[] {
   return [
+    ...continuationTexts(summary).map((text, index): Detail => [index === 0 ? "Extended" : "", text]),
     ["Trials", trialsText(summary)],
     ...progressDetails(summary),
     ...saturationDetails(summary),

@@ -83,6 +83,8 @@ export const runSummary = z.strictObject({
   /** Why it is in this state, and what a person should do about it; empty when there is nothing to say. */
   reason: z.string(),
   todo: z.string(),
+  /** When the finished run was extended, and why; `afterHeldoutLook`: why although somebody had looked at held-out data. */
+  extensions: z.array(z.strictObject({ afterTrials: z.number(), reason: z.string(), afterHeldoutLook: z.string().nullable() })),
   environment: z.strictObject({ name: z.string(), digest: z.string() }).nullable(),
   organization: z.string().nullable(),
   researchers: z.record(z.string(), z.string()),

@@ -22,7 +22,18 @@ export function summarize(state: RunState, now: number, evidence: Evidence = {})
   };
 }
 
-type Identity = "run" | "state" | "reason" | "todo" | "environment" | "organization" | "researchers" | "metric" | "rule" | "sandbox";
+type Identity =
+  | "run"
+  | "state"
+  | "reason"
+  | "todo"
+  | "extensions"
+  | "environment"
+  | "organization"
+  | "researchers"
+  | "metric"
+  | "rule"
+  | "sandbox";
 
 function identityOf(state: RunState): Pick<RunSummary, Identity> {
   const configuration = state.configuration;
@@ -32,6 +43,7 @@ function identityOf(state: RunState): Pick<RunSummary, Identity> {
     state: state.phase,
     reason: state.reason,
     todo: state.todo,
+    extensions: state.extensions.map((each) => ({ ...each })),
     environment: configuration === null ? null : { name: configuration.environment.name, digest: configuration.environmentDigest },
     organization: configuration?.organization.name ?? null,
     researchers: configuration?.researchers ?? {},

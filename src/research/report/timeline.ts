@@ -72,6 +72,9 @@ function take(draft: Draft, event: StoredRunEvent): void {
     case "run.cancelled":
       draft.endedAt = event.at;
       return;
+    case "run.extended":
+      draft.endedAt = null;
+      return;
     case "call.requested":
       draft.callers.set(event.data.call, event.data.role);
       return;

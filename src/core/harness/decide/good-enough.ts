@@ -17,7 +17,7 @@ function targetMet(state: RunState): string | null {
 
 function patienceOver(state: RunState): string | null {
   const { patience } = configurationOf(state).stop;
-  if (patience === null || state.searchTrialsEnded - state.keptAfterTrials < patience) return null;
+  if (patience === null || state.searchTrialsEnded - Math.max(state.keptAfterTrials, state.patienceFrom) < patience) return null;
   return `patience: ${patience} trials in a row brought no keep`;
 }
 

@@ -1,10 +1,11 @@
-import { type Amount, nothing } from "../../protocol/budget.js";
+import { type Amount, type BudgetLimits, nothing } from "../../protocol/budget.js";
 import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
 import { type BlobReference, externalResearcher } from "../../protocol/ids.js";
 import { drawsOf } from "../draw.js";
 import { hasRoomForRound } from "../reservations.js";
 import { activeTime, type OpenSession, type RunState } from "../state.js";
+import { isWallBudget, wallBudget } from "../wall-budget.js";
 import { acted, over, refuseOver } from "./acts.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { queueAdded } from "./queue.js";
@@ -19,7 +20,7 @@ export const start: Handler<Of<"start">> = (state, command) => {
   const { environment, budget, seed } = command.configuration;
   const draws = drawsOf(seed);
   const events: RunEvent[] = [{ type: "run.started", data: { configuration: command.configuration } }];
-  if (budget.wallMs !== null) events.push({ type: "wake_up.scheduled", data: { wakeUp: "wall-budget", dueAtActiveMs: budget.wallMs } });
+  events.push(...wallBudgetWakeUp(0, budget));
   const admitted = { plan: null, base: null, parents: [], move: {}, bestAtView: null, bestAtSubmission: null };
   events.push({
     type: "trial.admitted",
@@ -135,7 +136,7 @@ export const fireWakeUp: Handler<Of<"fire_wake_up">> = (state, command) => {
   if (activeTime(state, command.at) < wakeUp.dueAtActiveMs)
     throw refuse(`a wake-up that is due`, `${command.wakeUp}, due after ${wakeUp.dueAtActiveMs} ms of active time`);
   const events: RunEvent[] = [{ type: "wake_up.fired", data: { wakeUp: command.wakeUp } }];
-  if (command.wakeUp === "wall-budget") events.push(...finishing(state, "budget: wall-clock", false));
+  if (isWallBudget(command.wakeUp)) events.push(...finishing(state, "budget: wall-clock", false));
   return only(...events);
 };
 
@@ -243,6 +244,11 @@ function cancelTrials(state: RunState, reason: string): RunEvent[] {
 export function closePlan(state: RunState, trial: string, outcome: "completed" | "failed" | "cancelled"): RunEvent[] {
   const plan = state.trials[trial]?.plan ?? null;
   return plan === null ? [] : [{ type: "plan.closed", data: { plan, outcome } }];
+}
+
+/** The wake-up of a cap of wall-clock, where there is one. `continued`: how often the search has gone on after its end. */
+export function wallBudgetWakeUp(continued: number, { wallMs }: BudgetLimits): RunEvent[] {
+  return wallMs === null ? [] : [{ type: "wake_up.scheduled", data: { wakeUp: wallBudget(continued), dueAtActiveMs: wallMs } }];
 }
 
 /** What was asked and never answered is billed at its reservation: it may have been used. No trial came of it. */

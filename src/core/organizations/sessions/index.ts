@@ -54,6 +54,9 @@ export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
         if (fold.open[event.data.session] === undefined) return;
         fold.interrupted.push({ session: event.data.session, base: fold.places[event.data.session] ?? "t0" });
         return forget(fold, event.data.session);
+      case "run.extended":
+        fold.fruitless = 0;
+        return;
       default:
         return;
     }

@@ -1,0 +1,28 @@
+import { existsSync } from "node:fs";
+import { digestEnvironment } from "../adapters/environments/freeze.js";
+import { loadEnvironment } from "../adapters/environments/load.js";
+import { configurationOf, type RunState } from "../core/harness/state.js";
+import { RefusedError } from "../core/protocol/errors.js";
+import { readOrigin } from "./create-run.js";
+import type { Host } from "./environments.js";
+
+/**
+ * Refuses to go on measuring under an environment whose files changed since the run was started.
+ * `anyway`: the command that goes on with the frozen copy.
+ * @throws RefusedError
+ */
+export async function refuseChangedEnvironment(host: Host, folder: string, state: RunState, anyway: string): Promise<void> {
+  const origin = await readOrigin(folder);
+  // A folder that went away changes nothing; one that is there and cannot be read as it was, does.
+  if (origin === null || !existsSync(origin.environmentFolder)) return;
+  const loaded = await loadEnvironment(origin.environmentFolder).catch(() => null);
+  const digest = loaded === null ? null : await digestEnvironment(loaded, host.cache);
+  const { environmentDigest, run } = configurationOf(state);
+  if (digest === environmentDigest) return;
+  throw new RefusedError({
+    expected: `the environment that ${run} was started with`,
+    found: loaded === null ? "files that are no environment any more" : "other files",
+    where: origin.environmentFolder,
+    todo: `Start a new run to measure under the changed environment, or \`${anyway}\` to go on with the frozen copy.`,
+  });
+}

@@ -1,0 +1,56 @@
+import { organizationNamed } from "../../organizations/registry.js";
+import { type Amount, type BudgetLimits, exceeds, nothing } from "../../protocol/budget.js";
+import { callReservation, type RunConfiguration, type StopRule } from "../../protocol/run.js";
+import { configurationOf, type RunState } from "../state.js";
+import { refuse } from "./decision.js";
+import { goodEnough } from "./good-enough.js";
+import { worstCase } from "./measurements.js";
+
+const options = {
+  trials: "--max-trials",
+  costUsd: "--max-cost",
+  tokens: "--max-tokens",
+  computeMs: "--max-compute",
+  wallMs: "--max-time",
+} as const satisfies Record<keyof BudgetLimits, string>;
+
+/**
+ * Refuses caps under which a search that goes on would end at once: what is spent counts.
+ * @throws RefusedError that names the cap
+ */
+export function refuseWithoutRoom(state: RunState, { budget, stop }: { readonly budget: BudgetLimits; readonly stop: StopRule }): void {
+  const configuration = { ...configurationOf(state), budget, stop };
+  for (const dimension of ["trials", "costUsd", "tokens", "computeMs"] as const) {
+    const cap = budget[dimension];
+    const spent = state.budget.spent[dimension];
+    if (cap !== null && (spent >= cap || !fits(state, configuration, dimension))) throw tooSmall(dimension, cap, spent);
+  }
+  if (budget.wallMs !== null && state.activeMs + state.pipelineWallMs > budget.wallMs)
+    throw tooSmall("wallMs", budget.wallMs, state.activeMs);
+  const enough = goodEnough({ ...state, configuration, patienceFrom: state.searchTrialsEnded });
+  if (enough !== null)
+    throw refuse(
+      "a search that has a reason to go on",
+      `one that would end at once, for its ${enough}`,
+      "Give another --target or --until-saturated, or `none` to go on without.",
+    );
+}
+
+/** Whether one more trial fits, as it would be reserved. */
+function fits(state: RunState, configuration: RunConfiguration, dimension: keyof Amount): boolean {
+  const { organization, environment, budget } = configuration;
+  const calls = organizationNamed(organization.name).roles.map(
+    (role) => ({ trials: 1, ...callReservation(configuration, role) })[dimension],
+  );
+  const wanted = dimension === "computeMs" ? worstCase(environment.stages).computeMs : Math.min(...(calls.length === 0 ? [0] : calls));
+  return exceeds({ ...state.budget, reserved: nothing }, budget, { ...nothing, [dimension]: wanted }) === null;
+}
+
+function tooSmall(dimension: keyof BudgetLimits, cap: number, spent: number): Error {
+  const unit = dimension === "wallMs" || dimension === "computeMs" ? " ms" : "";
+  return refuse(
+    "caps that leave room for one more trial",
+    `a cap of ${cap}${unit}, of which ${Number(spent.toPrecision(6))}${unit} is spent`,
+    `Give a larger ${options[dimension]}; +N adds N to what is spent.`,
+  );
+}
