@@ -134,6 +134,7 @@ export function preparedEnvironment(folder: string, environment: Environment): P
     data: { public: null, inloop: null },
     runtime: { path: [], mounts: [], environment: {} },
     mounts: [],
+    changed: async () => null,
     scratchFolder: folder,
   };
 }

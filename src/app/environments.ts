@@ -5,6 +5,7 @@ import { type LoadedEnvironment, loadEnvironment } from "../adapters/environment
 import { type DataFolders, prepareData } from "../adapters/environments/prepare-data.js";
 import { type Progress, prefixRuntime, pythonRuntime, type Runtime, systemRuntime } from "../adapters/environments/runtime.js";
 import { reachableRuntime } from "../adapters/environments/staged-prefix.js";
+import { Surroundings, type SurroundingsRecord } from "../adapters/environments/surroundings.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
 
@@ -41,10 +42,12 @@ export async function readyEnvironment(
   executor: Executor,
   sandbox: "bubblewrap" | "none",
   progress: Progress,
+  expected: SurroundingsRecord = { mounts: frozen.mounts, prefix: null },
 ): Promise<ReadyEnvironment> {
   const runtime = await runtimeOf(host, frozen, progress);
   const data = await prepareData(frozen, host.cache, executor, sandbox, progress);
   const { environment } = frozen;
+  const surroundings = new Surroundings(environment, host.cache, expected);
   const prepared: PreparedEnvironment = {
     environment,
     digest: frozen.digest,
@@ -57,6 +60,7 @@ export async function readyEnvironment(
       target: sandbox === "none" ? source : target,
       mode: "read-only" as const,
     })),
+    changed: () => surroundings.changed(),
     scratchFolder: host.cache.folder("scratch", ""),
   };
   return { prepared, data };

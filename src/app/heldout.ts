@@ -11,6 +11,7 @@ import { type LookHost, lookAtHeldout } from "../research/engine/heldout-look.js
 import { runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
 import type { InspectedRun } from "./inspect.js";
+import { expectedSurroundings } from "./run-surroundings.js";
 
 /** A look's answer: held-out beside in-loop, and how often anybody has looked. */
 export interface HeldoutAnswer {
@@ -73,7 +74,10 @@ async function measure(
   try {
     await mkdir(scratch, { recursive: true, mode: 0o755 });
     const frozen = await frozenByDigest(host, configuration.environmentDigest);
-    const { prepared, data } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress);
+    const expected = await expectedSurroundings(host, inspected.folder, frozen, false);
+    const { prepared, data } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress, expected);
+    const changed = await prepared.changed();
+    if (changed !== null) throw new RefusedError({ expected: "what the run measured with", found: changed.reason });
     await data.checkHeldout();
     const lookHost: LookHost = {
       prepared,

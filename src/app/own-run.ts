@@ -28,6 +28,7 @@ import { isOptimizer, prepareOptimizers } from "./optimizers.js";
 import type { Project } from "./project.js";
 import { makeResearcherFolder } from "./researcher-folder.js";
 import { modelParts, researchersOf, sessionModelsOf } from "./researchers.js";
+import { expectedSurroundings } from "./run-surroundings.js";
 import { secretsOf } from "./secrets.js";
 import { webSearchOf } from "./web-search.js";
 
@@ -70,7 +71,7 @@ export async function ownRun(
     if (isOver(run.state)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
     refuseOver(run.state, name);
     if (!options.frozen) await refuseChangedEnvironment(host, folder, run.state, `trialist resume ${name} --frozen`);
-    return await drive(folder, host, run, executor, { ...options, ...configured, hooks });
+    return await drive(folder, host, run, executor, { ...options, frozenOnly: options.frozen, ...configured, hooks });
   } catch (error) {
     await hooks?.close(true);
     await executor.close();
@@ -114,15 +115,19 @@ async function drive(
     webSearch,
     serveTools,
     hooks,
-  }: { readonly progress: Progress; readonly serveTools?: ServeTools; readonly hooks: HookDelivery } & Pick<
-    ModelConfiguration,
-    "models" | "webSearch"
-  >,
+    frozenOnly,
+  }: {
+    readonly progress: Progress;
+    readonly frozenOnly: boolean;
+    readonly serveTools?: ServeTools;
+    readonly hooks: HookDelivery;
+  } & Pick<ModelConfiguration, "models" | "webSearch">,
 ): Promise<OwnedRun> {
   const configuration = configurationOf(run.state);
   if (configuration.sandbox === "bubblewrap") assertUsable(await probeSandbox());
   const frozen = await frozenByDigest(host, configuration.environmentDigest);
-  const { prepared } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress);
+  const expected = await expectedSurroundings(host, folder, frozen, frozenOnly);
+  const { prepared } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress, expected);
   const scratch = host.cache.folder("scratch", runKey(folder));
   await mkdir(scratch, { recursive: true, mode: 0o755 });
   const secrets = secretsOf(host.variables);

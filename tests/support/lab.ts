@@ -184,7 +184,7 @@ stages:
 metrics: [{ name: score, direction: maximize }]
 noise: { calibrate: ${calibrate}, remeasure_every: 0 }
 promotion: { rule: ${rule}, confirmations: 2 }
-${gate === undefined ? "" : `mounts: [{ source: ${gate}, target: /gate }]\n`}`,
+${gate === undefined ? "" : `mounts: [{ source: ${gate}, target: /gate, digest: none }]\n`}`,
     "evaluate.sh": `printf '{"metrics":{"score":%s}}' "$(cat $TRIALIST_ARTIFACTS/out.txt)" > $TRIALIST_MEASUREMENT\n`,
     "baseline/main.sh": scoring(100)["main.sh"] ?? "",
     ...scriptedResearcher(seed, words),

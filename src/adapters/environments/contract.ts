@@ -273,8 +273,8 @@ const mount = z.strictObject({
   source: absolutePath,
   /** Where stages see it. Default: the same path. */
   target: absolutePath.optional(),
-  /** How it is checked: every byte, names and sizes, or names, sizes and times. Default stat. */
-  digest: z.enum(["full", "manifest", "stat"]).optional(),
+  /** How it is checked: every byte, names and sizes, names, sizes and times, or not at all. Default stat. */
+  digest: z.enum(["full", "manifest", "stat", "none"]).optional(),
 });
 
 export const contract = z.strictObject({

@@ -1,4 +1,4 @@
-import { lstatSync, type Stats } from "node:fs";
+import { lstatSync, readdirSync, type Stats } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
@@ -59,6 +59,27 @@ export async function listFolder(folder: string, skip: ReadonlySet<string> = too
   };
   await visit("");
   return inOrder(found);
+}
+
+/**
+ * Everything below a folder in the order of `listFolder`, one entry at a time, however many there are; nothing is skipped
+ * but litter and the project's own file.
+ */
+export function* walkFolder(root: string, relative = ""): Generator<FolderEntry & { readonly mtimeMs: number }> {
+  // Paths are ordered as wholes: a folder's name counts with the slash that follows it.
+  const named = readdirSync(join(root, relative), { withFileTypes: true }).map((entry) => ({
+    entry,
+    key: entry.isDirectory() ? `${entry.name}/` : entry.name,
+  }));
+  for (const { entry } of named.sort((a, b) => (a.key < b.key ? -1 : 1))) {
+    const path = relative === "" ? entry.name : `${relative}/${entry.name}`;
+    if (entry.isDirectory()) yield* walkFolder(root, path);
+    else if (!isLitter(entry.name) && path !== ownConfiguration) {
+      const facts = factsAt(join(root, path));
+      const found = entryAt(root, path) ?? { path, kind: "other", bytes: 0, executable: false };
+      yield { ...found, mtimeMs: facts?.mtimeMs ?? 0 };
+    }
+  }
 }
 
 /** The files of a folder in a git work tree that git does not ignore; null outside git, or where git is not installed. */

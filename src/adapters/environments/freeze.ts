@@ -24,6 +24,8 @@ export interface FrozenEnvironment {
   readonly contextFolder: string | null;
   /** Read-only copies of data that the pack brings ready-made; null where a preparation makes it, or there is none. */
   readonly dataFolder: string | null;
+  /** Digests of its mounts, in the contract's order. */
+  readonly mounts: readonly Digest[];
 }
 
 /** A candidate as it lies in files, with their bytes. */
@@ -93,6 +95,7 @@ export async function openFrozen(cache: Cache, digest: Digest): Promise<FrozenEn
     packFolder: join(folder, "pack"),
     contextFolder: inventory.context === null ? null : join(folder, "context"),
     dataFolder: bringsData(inventory.environment) ? join(folder, "data") : null,
+    mounts: inventory.mounts,
   };
 }
 
@@ -125,13 +128,13 @@ function bringsData(environment: Environment): boolean {
 async function inventoryOf(loaded: LoadedEnvironment, cache: Cache | null): Promise<Inventory> {
   const memory = cache === null ? null : DigestMemory.open(cache, loaded.folder);
   try {
-    return await readInventory(loaded, memory);
+    return await readInventory(loaded, cache, memory);
   } finally {
     memory?.close();
   }
 }
 
-async function readInventory(loaded: LoadedEnvironment, memory: DigestMemory | null): Promise<Inventory> {
+async function readInventory(loaded: LoadedEnvironment, cache: Cache | null, memory: DigestMemory | null): Promise<Inventory> {
   const { environment } = loaded;
   const files = [];
   for (const file of loaded.files)
@@ -142,7 +145,7 @@ async function readInventory(loaded: LoadedEnvironment, memory: DigestMemory | n
     if (path != null) data[name] = (await recordFolder(join(loaded.folder, path), memory)).files;
   }
   const mounts = [];
-  for (const mount of environment.mounts) mounts.push(await digestMount(mount));
+  for (const mount of environment.mounts) mounts.push(await digestMount(mount, cache));
   return { environment, files, context: loaded.ownFolder ? loaded.context.map((file) => file.path) : null, data, mounts };
 }
 

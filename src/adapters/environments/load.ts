@@ -4,6 +4,7 @@ import type { Environment } from "../../core/protocol/environment.js";
 import { Checks, checkEnvironment } from "./checks.js";
 import { type ContractForm, contract } from "./contract.js";
 import { problemsOfIssue, withoutUnknownKeys } from "./contract-problems.js";
+import { notesOnMounts } from "./mount-digest.js";
 import { candidateFiles, contractFile, type PackFile, type PackLayout, readLayout, type SurfaceFile } from "./pack-layout.js";
 import { EnvironmentInvalidError, type Problem } from "./problems.js";
 import { resolveEnvironment } from "./resolve.js";
@@ -72,7 +73,10 @@ async function assemble(form: ContractForm, layout: PackLayout): Promise<LoadedE
     references: environment.references.map(({ name, path }) => ({ name, files: candidateFiles(layout, form, path).matching })),
     ownFolder: layout.own,
     context: layout.context,
-    notes: layout.secrets.map((path) => `${path} looks like a secret and is not shown to candidates`),
+    notes: [
+      ...layout.secrets.map((path) => `${path} looks like a secret and is not shown to candidates`),
+      ...notesOnMounts(environment.mounts),
+    ],
   };
 }
 

@@ -70,7 +70,7 @@ export type Promotion = z.infer<typeof promotion>;
 export const mount = z.strictObject({
   source: z.string(),
   target: z.string(),
-  digest: z.enum(["full", "manifest", "stat"]),
+  digest: z.enum(["full", "manifest", "stat", "none"]),
 });
 
 /** A number in an editable file that an optimizer may choose. */

@@ -35,6 +35,8 @@ export interface PipelineHost {
   readonly commit: () => void;
   /** Resolves once what was recorded is on disk, after everything else of this turn had its say. */
   readonly settled: () => Promise<void>;
+  /** Halts the run until a person has looked. */
+  readonly suspend: (reason: string, todo: string) => void;
   /** Whether to stop before the next stage: the run was paused or suspended. */
   readonly halted: () => boolean;
 }
@@ -108,7 +110,7 @@ export class Pipeline {
     const name = { measurement: this.measurement.id, stage: stage.name, repeat };
     const release = await this.host.slots.take(stage.limits.cpus, stage.exclusive);
     try {
-      if (this.host.halted()) return { kind: "halted" };
+      if (this.host.halted() || (await this.suspendChanged()) !== null) return { kind: "halted" };
       if (!this.host.record({ type: "start_stage", ...name })) return this.unwanted();
       const found = await this.startOrAdopt(id, stage, repeat);
       if (found.state === "gone") return { kind: "gone", reason: found.reason };
@@ -120,6 +122,8 @@ export class Pipeline {
       return { kind: "ended" };
     } catch (error) {
       if (error instanceof CandidateLayoutError) return { kind: "no_place", reason: error.message };
+      // A mount that went away between the look and the start.
+      if ((await this.suspendChanged()) !== null) return { kind: "halted" };
       throw error;
     } finally {
       release();
@@ -168,7 +172,17 @@ export class Pipeline {
     return { kind: "ended", status: judgement.status, stage: stage.name, reason: judgement.reason.slice(0, 4000), values: {} };
   }
 
-  private async end(result: AttemptResult): Promise<void> {
+  /** What a stage would see is not what the run began with: the run stops, and says what changed. */
+  private async suspendChanged(): Promise<string | null> {
+    const changed = await this.host.prepared.changed();
+    if (changed !== null && !this.host.halted()) this.host.suspend(changed.reason, changed.todo);
+    return changed?.reason ?? null;
+  }
+
+  private async end(given: AttemptResult): Promise<void> {
+    const changed = given.kind === "interrupted" ? null : await this.suspendChanged();
+    // Nobody knows what its stages saw, so nothing was learnt about the candidate.
+    const result: AttemptResult = changed === null ? given : { kind: "interrupted", reason: changed.slice(0, 4000) };
     const recorded = this.host.record({ type: "end_attempt", measurement: this.measurement.id, result, usage: this.usage() });
     // A runner that leaves records nothing more: what lies here is needed by the next one.
     if (!recorded && this.host.halted()) return;

@@ -19,7 +19,7 @@ import { performRoleCall, type RoleCallHost } from "./role-call.js";
 import type { Run } from "./run.js";
 
 export interface RunnerOptions {
-  readonly host: Omit<PipelineHost, "blob" | "putBlob" | "record" | "commit" | "settled" | "halted">;
+  readonly host: Omit<PipelineHost, "blob" | "putBlob" | "record" | "commit" | "settled" | "halted" | "suspend">;
   readonly researchers: ReadonlyMap<string, Researcher>;
   /** Who drives long sessions, by the researcher's name. */
   readonly sessionModels: ReadonlyMap<string, SessionModel>;
@@ -277,6 +277,10 @@ export class Runner {
       blob: (digest) => run.ledger.blob(digest),
       putBlob: (bytes) => run.putBlob(bytes),
       halted: () => this.leaving || !isRunning(run.state),
+      suspend: (reason, todo) => {
+        this.take({ type: "suspend", reason, todo });
+        this.wake();
+      },
       commit: () => run.commit(),
       settled: async () => {
         await turnOfTheLoop();
