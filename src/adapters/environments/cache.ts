@@ -1,3 +1,4 @@
+import { utimesSync } from "node:fs";
 import { access, chmod, constants, mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -35,6 +36,16 @@ export class Cache {
       throw unusable(root, cause instanceof TrialistError ? cause.facts.found : String(cause), cause);
     }
     return new Cache(root);
+  }
+
+  /** Notes that something was used: what nothing used for long may be removed. */
+  markUsed(path: string): void {
+    try {
+      const now = new Date();
+      utimesSync(path, now, now);
+    } catch {
+      // A cache that another user made: whoever may not write it cannot remove from it either.
+    }
   }
 
   folder(kind: CacheKind, name: string): string {

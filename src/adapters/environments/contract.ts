@@ -336,8 +336,8 @@ export const contract = z.strictObject({
     .optional(),
   /** Seed of what must not vary between trials: split, subset, training, decoding. Default 0. */
   seed: z.number().int().nonnegative().optional(),
-  /** Whether measurements keep their declared outputs, as blobs of the run. Default none. */
-  keep_outputs: z.enum(["all", "none"]).optional(),
+  /** Whether measurements keep their declared outputs, as blobs of the run; `best`: `trialist gc` removes what was overtaken. Default none. */
+  keep_outputs: z.enum(["all", "best", "none"]).optional(),
   /** Command researchers that need no model: name → command, run in the pack's folder. */
   playbook: z
     .record(playbookName, z.string().min(1, "a shell command"), {

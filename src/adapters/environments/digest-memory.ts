@@ -27,6 +27,7 @@ export class DigestMemory {
   static open(cache: Cache, root: string): DigestMemory {
     const path = cache.folder("digests", `${digestOf(root).slice(0, 40)}.sqlite`);
     const database = opened(path);
+    cache.markUsed(path);
     if (database !== null) return new DigestMemory(database);
     rmSync(path, { force: true });
     return new DigestMemory(opened(path));

@@ -85,6 +85,7 @@ export async function openFrozen(cache: Cache, digest: Digest): Promise<FrozenEn
       todo: "Start the run again from the same environment folder, or bring the cache back.",
     });
   }
+  cache.markUsed(folder);
   if (digestOf(text) !== digest) throw altered(folder, `${inventoryFile} has other content`);
   const inventory = JSON.parse(text) as Inventory;
   const memory = DigestMemory.open(cache, folder);

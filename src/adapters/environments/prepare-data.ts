@@ -74,6 +74,7 @@ export async function prepareData(
       if ((await readChecksums(folder)) === null) await prepare(frozen, prepared, folder, cache, executor, sandbox, progress);
     });
   }
+  cache.markUsed(folder);
   const memory = DigestMemory.open(cache, folder);
   return preparedData(folder, memory).finally(() => memory.close());
 }

@@ -53,6 +53,7 @@ export async function pythonRuntime(lockFile: string, requires: string, cache: C
     const onWait = (): void => progress("waiting for another process that builds the same Python runtime");
     await withLock(`${folder}.lock`, onWait, () => build(folder, namesPackages(lock) ? lockFile : null, python, progress));
   }
+  cache.markUsed(folder);
   return {
     path: [join(folder, "bin")],
     mounts: [...[folder, ...(isSystem(python) ? [] : [python.prefix])].map(readOnly), ...hiddenSystemPackages(cache)],

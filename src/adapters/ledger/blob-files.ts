@@ -1,5 +1,17 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, lstatSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { BlobCorruptError, BlobMissingError } from "../../core/ports/ledger-errors.js";
 import { type Digest, digestOf } from "../../core/protocol/canonical.js";
@@ -79,9 +91,28 @@ export class BlobFiles {
   #isWhole(digest: Digest): boolean {
     if (!this.has(digest)) return false;
     const path = this.path(digest);
-    if (digestOf(readFileSync(path)) !== digest) return false;
+    try {
+      if (digestOf(readFileSync(path)) !== digest) return false;
+      touch(path);
+    } catch (error) {
+      // Removed meanwhile, because no ledger names it yet.
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+      throw error;
+    }
     syncFolder(dirname(path));
     return true;
+  }
+}
+
+/** Young files are not removed as unneeded: this one is about to be named. */
+function touch(path: string): void {
+  try {
+    const now = new Date();
+    utimesSync(path, now, now);
+  } catch (error) {
+    // Somebody else's file, which only they remove.
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "EPERM" && code !== "EACCES" && code !== "EROFS") throw error;
   }
 }
 

@@ -62,6 +62,8 @@ export class ReferenceIndex {
   readonly #db: Database = new SqliteDatabase("");
   readonly #add: Statement<[string, number, number, number]>;
   readonly #prune: Statement<[string]>;
+  readonly #unprune: Statement<[string]>;
+  #hasPruned = false;
   readonly #next: Statement<[number], Row>;
   readonly #isPruned: Statement<[string], number>;
   readonly #isNamed: Statement<[string], number>;
@@ -76,6 +78,7 @@ export class ReferenceIndex {
     `);
     this.#add = this.#db.prepare("INSERT OR IGNORE INTO named VALUES (?, ?, ?, ?)");
     this.#prune = this.#db.prepare("INSERT OR IGNORE INTO pruned VALUES (?)");
+    this.#unprune = this.#db.prepare("DELETE FROM pruned WHERE digest = ?");
     this.#next = this.#db.prepare("SELECT rowid, * FROM named WHERE rowid > ? ORDER BY rowid LIMIT 1");
     this.#isPruned = this.#db.prepare<[string], number>("SELECT 1 FROM pruned WHERE digest = ?").pluck();
     this.#isNamed = this.#db.prepare<[string], number>("SELECT 1 FROM named WHERE digest = ?").pluck();
@@ -86,8 +89,14 @@ export class ReferenceIndex {
 
   /** Takes in what one record names and prunes. */
   addRecord(record: { readonly sequence: number; readonly type: string; readonly data: string }): void {
-    for (const reference of referencesIn(record.data)) this.add(reference, record.sequence);
-    if (record.type === prunedEventType) for (const digest of prunedIn(record.data)) this.#prune.run(digest);
+    for (const reference of referencesIn(record.data)) {
+      this.add(reference, record.sequence);
+      // Named again after it was pruned: then it has to be there.
+      if (this.#hasPruned) this.#unprune.run(reference.digest);
+    }
+    if (record.type !== prunedEventType) return;
+    this.#hasPruned = true;
+    for (const digest of prunedIn(record.data)) this.#prune.run(digest);
   }
 
   add(reference: Reference, sequence: number): void {

@@ -4,6 +4,7 @@ import { advance, answerCall, failCall, submit } from "./decide/calls.js";
 import type { Handler } from "./decide/decision.js";
 import { extend } from "./decide/extend.js";
 import { endAttempt, endStage, startAttempt, startStage } from "./decide/measurements.js";
+import { pruneBlobs } from "./decide/prune.js";
 import { dequeue, enqueue, requeue } from "./decide/queue.js";
 import {
   cancel,
@@ -57,6 +58,7 @@ const handlers: Handlers = {
   cancel,
   retract,
   note,
+  prune_blobs: pruneBlobs,
 };
 
 /**

@@ -173,6 +173,12 @@ export const operatorCommand = z.discriminatedUnion("type", [
     reason: z.string().min(1).max(2000),
   }),
   z.strictObject({ type: z.literal("retract"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
+  /** Blobs that are about to be removed. */
+  z.strictObject({
+    type: z.literal("prune_blobs"),
+    digests: z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(500),
+    reason: z.string().min(1).max(2000),
+  }),
 ]);
 export type OperatorCommand = z.infer<typeof operatorCommand>;
 

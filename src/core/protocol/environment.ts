@@ -138,7 +138,7 @@ export const environment = z.strictObject({
   }),
   /** Seed of everything that must not vary between trials of a run: subset, training, decoding. */
   seed: z.number().int().nonnegative(),
-  keepOutputs: z.enum(["all", "none"]),
+  keepOutputs: z.enum(["all", "best", "none"]),
   /** Command researchers that come with the pack, by name, run in the pack's folder. */
   playbook: z.record(z.string(), z.string()),
   /** Path of the baseline folder or file list inside the pack. */

@@ -37,6 +37,7 @@ export const commands: readonly Entry[] = [
     summary: "decide a recorded run again, offline, and name the first difference",
     load: () => import("./commands/replay.js"),
   },
+  { name: "gc", summary: "make room: remove what nothing needs any more", load: () => import("./commands/gc.js") },
   { name: "export", summary: "write a run as JSON Lines", load: () => import("./commands/export.js") },
   { name: "import", summary: "read a run from JSON Lines", load: () => import("./commands/import.js") },
 ];

@@ -125,7 +125,7 @@ function measuredResult(
     kind: "measured",
     measured: { values, selfReported, guarantees: first.outcome.guarantees, online: selectedOutput(ended), wallSeconds },
     records: records === null ? null : host.putBlob(new TextEncoder().encode(canonicalJson(records))),
-    outputs: host.prepared.environment.keepOutputs === "all" ? keptOutputs(host, folders.artifacts) : [],
+    outputs: host.prepared.environment.keepOutputs === "none" ? [] : keptOutputs(host, folders.artifacts),
   };
 }
 
