@@ -35,7 +35,7 @@ export interface CandidateFiles {
 }
 
 /** What the digest is made of. Held-out data is not: looking at it would be a look. */
-interface Inventory {
+export interface Inventory {
   readonly environment: Environment;
   readonly files: readonly (FileRecord & { readonly executable: boolean })[];
   /** Paths of the files that workspaces hold too; null for a pack with a baseline folder of its own. */
@@ -44,7 +44,7 @@ interface Inventory {
   readonly mounts: readonly Digest[];
 }
 
-const inventoryFile = "inventory.json";
+export const inventoryFile = "inventory.json";
 /** Beside the frozen pack: digests of the canaries in data that it brought ready-made. */
 export const canariesFile = "canaries.json";
 
