@@ -46,9 +46,32 @@ export async function readyEnvironment(
 ): Promise<ReadyEnvironment> {
   const runtime = await runtimeOf(host, frozen, progress);
   const data = await prepareData(frozen, host.cache, executor, sandbox, progress);
+  return { prepared: preparedFrom(host, frozen, runtime, data, sandbox, expected), data };
+}
+
+/** The same with data that lies ready somewhere. */
+export async function readyWithData(
+  host: Host,
+  frozen: FrozenEnvironment,
+  data: Pick<DataFolders, "public" | "inloop">,
+  sandbox: "bubblewrap" | "none",
+  progress: Progress,
+): Promise<PreparedEnvironment> {
+  const expected = { mounts: frozen.mounts, prefix: null };
+  return preparedFrom(host, frozen, await runtimeOf(host, frozen, progress), data, sandbox, expected);
+}
+
+function preparedFrom(
+  host: Host,
+  frozen: FrozenEnvironment,
+  runtime: Runtime,
+  data: Pick<DataFolders, "public" | "inloop">,
+  sandbox: "bubblewrap" | "none",
+  expected: SurroundingsRecord,
+): PreparedEnvironment {
   const { environment } = frozen;
   const surroundings = new Surroundings(environment, host.cache, expected);
-  const prepared: PreparedEnvironment = {
+  return {
     environment,
     digest: frozen.digest,
     packFolder: frozen.packFolder,
@@ -63,7 +86,6 @@ export async function readyEnvironment(
     changed: () => surroundings.changed(),
     scratchFolder: host.cache.folder("scratch", ""),
   };
-  return { prepared, data };
 }
 
 async function runtimeOf(host: Host, frozen: FrozenEnvironment, progress: Progress): Promise<Runtime> {

@@ -111,6 +111,9 @@ function leftOut({ environment }: FrozenEnvironment, data: PackedData, options: 
   return missing;
 }
 
+/** Larger files are data, in which nobody writes a key by hand. */
+const searchedBytes = 32 * 2 ** 20;
+
 /** The packet as it grows in a folder: every file copied, named with its digest, and free of the secrets that we know. */
 class Staging {
   private readonly files: PacketFile[] = [];
@@ -128,7 +131,7 @@ class Staging {
     await this.bytes("environment/inventory.json", new TextEncoder().encode(inventoryText), false);
     for (const file of inventory.files) {
       const source = join(frozen.packFolder, file.path);
-      this.refuseSecrets(`environment/pack/${file.path}`, await readFile(source));
+      if (file.bytes <= searchedBytes) this.refuseSecrets(`environment/pack/${file.path}`, await readFile(source));
       await this.copy(source, `environment/pack/${file.path}`, file.executable);
     }
   }

@@ -3,6 +3,7 @@ import { trustLevels } from "../../core/protocol/environment.js";
 import { globFault, pathFault } from "./globs.js";
 import { patternFault } from "./metric-pattern.js";
 import { isVersionRequirement } from "./python-versions.js";
+import { secretName } from "./secret-names.js";
 import { type Quantity, readDuration, readSize } from "./units.js";
 
 /**
@@ -26,9 +27,6 @@ export const defaultLimits = {
 const defaultSurfaceBytes = 2 ** 20;
 export const defaultNoise = { calibrate: 5, remeasureEvery: 10 } as const;
 export const defaultPromotion = { rule: "confirmed", confirmations: 2, level: 0.05, minimumGain: null } as const;
-
-/** Names of host variables that are never let through to a stage. */
-const secretName = /KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|BEARER|SIGNATURE|DSN|_PAT$|^PAT_/i;
 
 function refuse(context: z.RefinementCtx, expected: string, todo: string): void {
   context.addIssue({ code: "custom", message: expected, params: { todo } });

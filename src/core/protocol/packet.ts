@@ -95,6 +95,6 @@ export const packet = z.strictObject({
   data: z.strictObject({ public: packetData.nullable(), inloop: packetData.nullable() }),
   /** What is not in the packet, and why. */
   leftOut: z.array(z.strictObject({ what: z.string(), why: z.string() })),
-  files: z.array(packetFile).max(100_000),
+  files: z.array(packetFile).max(400_000),
 });
 export type Packet = z.infer<typeof packet>;

@@ -31,6 +31,10 @@ export const exitCodes = {
   suspended: 4,
   /** A record or an environment does not check out. */
   corrupt: 5,
+  /** A packet's claim does not hold here. */
+  notReproduced: 6,
+  /** A packet's claim can be neither borne out nor refuted here. */
+  undecided: 7,
   /** Ctrl-C: everything is saved. */
   interrupted: 130,
 } as const;

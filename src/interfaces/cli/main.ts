@@ -6,7 +6,8 @@ import { openTerminal } from "./terminal.js";
 
 const footer = `
 Exit codes: 0 done · 2 refused, nothing changed · 3 the machine lacks something (trialist doctor) ·
-4 the run stopped and can be resumed · 5 a record does not check out · 130 interrupted, everything saved · 1 a defect
+4 the run stopped and can be resumed · 5 a record does not check out · 6, 7 a packet's claim does not hold, is
+undecided · 130 interrupted, everything saved · 1 a defect
 
 Example:
   trialist init --yes --edit train.py --run 'python train.py' --metric score --direction maximize

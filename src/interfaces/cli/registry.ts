@@ -39,6 +39,7 @@ export const commands: readonly Entry[] = [
   },
   { name: "gc", summary: "make room: remove what nothing needs any more", load: () => import("./commands/gc.js") },
   { name: "pack", summary: "write a trial as one archive that others can measure again", load: () => import("./commands/pack.js") },
+  { name: "rescore", summary: "measure a packed trial again and say whether its claim holds", load: () => import("./commands/rescore.js") },
   { name: "export", summary: "write a run as JSON Lines", load: () => import("./commands/export.js") },
   { name: "import", summary: "read a run from JSON Lines", load: () => import("./commands/import.js") },
 ];
