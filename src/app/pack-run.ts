@@ -36,6 +36,7 @@ export interface Packed {
   /** Of `packet.json`, which names every other file's. */
   readonly digest: string;
   readonly leftOut: Packet["leftOut"];
+  readonly holdsLabels: boolean;
 }
 
 /** Folder of the packet inside the archive. */
@@ -87,7 +88,8 @@ export async function packRun(
     const digest = await stage.manifest(whole);
     await writeArchive(staging, stage.paths(), options.file);
     const { files, bytes } = stage.totals();
-    return { trial: trial.id, file: options.file, files, bytes, digest, leftOut: whole.leftOut };
+    const holdsLabels = data.described.inloop?.included === true;
+    return { trial: trial.id, file: options.file, files, bytes, digest, leftOut: whole.leftOut, holdsLabels };
   } finally {
     await rm(staging, { recursive: true, force: true });
   }

@@ -13,6 +13,7 @@ import type { Host } from "./environments.js";
 import { type OpenedPacket, openPacket } from "./packet-open.js";
 import { environmentOfPacket, type RescorePermissions } from "./rescore-environment.js";
 import { PacketPairs, type Rescored } from "./rescore-pairs.js";
+import { stoppableExecutor } from "./stoppable-executor.js";
 import { ownVersion } from "./version.js";
 
 export interface RescoreOptions extends RescorePermissions {
@@ -36,14 +37,20 @@ export interface RescoreAnswer extends Rescored {
 
 /**
  * Measures a packet's candidate again beside what it was compared with: unpacked and checked, its environment frozen under
- * the same digest, every program of it in the sandbox, without a run and without a trace in this machine's own records.
+ * the same digest, every program of it in the sandbox, without a run and without a trace in this machine's own records. `signal` ends
+ * it, with what runs.
  */
-export async function rescorePacket(host: Host, options: RescoreOptions, progress: (line: string) => void): Promise<RescoreAnswer> {
+export async function rescorePacket(
+  host: Host,
+  options: RescoreOptions,
+  progress: (line: string) => void,
+  signal: AbortSignal,
+): Promise<RescoreAnswer> {
   assertUsable(await probeSandbox());
   const key = `rescore-${process.pid}-${randomBytes(4).toString("hex")}`;
   const work = host.cache.folder("scratch", key);
   await mkdir(join(work, "attempts"), { recursive: true, mode: 0o755 });
-  const executor = createLocalExecutor({ root: host.cache.folder("executors", key) });
+  const executor = stoppableExecutor(createLocalExecutor({ root: host.cache.folder("executors", key) }), signal);
   try {
     const opened = await openPacket(options.file, join(work, "unpacked"));
     progress(`packet ${opened.digest}: trial ${opened.packet.trial.id} of ${opened.packet.run}`);

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { canonicalJson, digestOf } from "../../src/core/protocol/canonical.js";
@@ -34,7 +35,7 @@ beforeAll(async () => {
     ]);
   const pack = async (run: string, name: string, ...words: string[]): Promise<void> => {
     const { code, stderr } = await commandLine(sender, "pack", run, "--out", file(name), ...words).ended;
-    expect([code, stderr]).toEqual([0, ""]);
+    expect([code, stderr]).toEqual([0, words.includes("--with-data") ? expect.stringMatching(/^WARNING: it holds labels/) : ""]);
   };
   await pack("brought", "plain", "--trial", "t1");
   await pack("brought", "whole", "--trial", "t1", "--with-data");
@@ -167,6 +168,17 @@ describe("a claim that does not hold", () => {
       6,
       expect.stringMatching(/the candidate ended crashed: train exited with code 9/),
     ]);
+  });
+
+  it("can be left in the middle: what ran is stopped, and nothing is kept", async () => {
+    const packet = withCandidate("forged-slow", "sleep 311\n");
+    const { child, ended } = commandLine(receiver, "rescore", packet);
+    for (const deadline = Date.now() + 60_000; Date.now() < deadline && receiver.processes("sleep 311").length === 0; ) await sleep(50);
+    child.kill("SIGINT");
+    const { code, stderr } = await ended;
+    expect([code, stderr]).toEqual([130, expect.stringMatching(/what ran was stopped/)]);
+    expect(receiver.processes("sleep 311")).toEqual([]);
+    expect(traces()).toEqual([]);
   });
 
   it("is undecided where the interval holds zero", async () => {

@@ -32,6 +32,7 @@ export const command: CliCommand = {
       const packed = await packRun(project, await openHost(), inspected, wanted, (line) => terminal.note(printable(line)));
       terminal.say(printable(`${file}: ${packed.trial}, ${plural(packed.files, "file")}, ${bytes(packed.bytes)}`));
       terminal.say(`packet ${packed.digest}`);
+      if (packed.holdsLabels) terminal.note("WARNING: it holds labels of the in-loop split: give it to nobody who proposes candidates.");
       for (const { what, why } of packed.leftOut) terminal.say(printable(`left out: ${what}: ${why}`));
       terminal.data({ run: name, ...packed });
       return exitCodes.ok;

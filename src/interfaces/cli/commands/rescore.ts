@@ -27,6 +27,10 @@ export const command: CliCommand = {
   },
   async run({ args, options, folder, terminal }) {
     const data = textOption(options, "data");
+    const leaving = new AbortController();
+    const leave = (): void => leaving.abort();
+    const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+    for (const signal of signals) process.once(signal, leave);
     const answer = await rescorePacket(
       await openHost(),
       {
@@ -37,7 +41,16 @@ export const command: CliCommand = {
         hostFolders: options["hostFolders"] === true,
       },
       (line) => terminal.note(printable(line)),
-    );
+      leaving.signal,
+    ).catch((error: unknown) => {
+      if (leaving.signal.aborted) return null;
+      throw error;
+    });
+    for (const signal of signals) process.off(signal, leave);
+    if (answer === null) {
+      terminal.note("Left: what ran was stopped, and nothing of the packet is kept.");
+      return exitCodes.interrupted;
+    }
     terminal.say(rescoreText(answer, terminal.paint).trimEnd());
     terminal.data(answer);
     return codes[answer.result];
