@@ -20,13 +20,14 @@ describe("the chance of another gain in a report", () => {
     );
   });
 
-  it("is not known while few trials have ended, and is not there before the first", () => {
-    const early = stateWith({ trials: 3, keeps: 1, keptPlaces: 1 });
-    expect(saturationText({ saturation: saturationOf(early) })).toBe(
-      "that 10 more trials bring a visible gain: not known yet, 3 of the 20 trials that it takes have ended",
+  it("is said to be not known where the run would end by it, and not at all before there is something to say", () => {
+    const early = { trials: 3, keeps: 1, keptPlaces: 1 };
+    expect(saturationText({ saturation: saturationOf(stateWith(early, 0.05)) })).toBe(
+      "that 10 more trials bring a visible gain: not known yet, 3 of the 20 trials that it takes have ended; the run ends at 5 %",
     );
-    expect(statusText(summarize(early, 0))).toContain("Chance     that 10 more trials");
-    expect(statusText(summarize(stateWith({ trials: 0, keeps: 0, keptPlaces: 0 }), 0))).not.toContain("Chance");
+    expect(statusText(summarize(stateWith(early, 0.05), 0))).toContain("Chance     that 10 more trials");
+    expect(statusText(summarize(stateWith(early), 0))).not.toContain("Chance");
+    expect(statusText(summarize(stateWith({ trials: 60, keeps: 2, keptPlaces: 30 }), 0))).toContain("Chance     22 %");
     expect(saturationText({ saturation: saturationOf(initialState()) })).toBe("");
   });
 });

@@ -15,9 +15,9 @@ export function saturationOf({ configuration, keepRecord }: RunState): RunSummar
   return { chance: chanceOfKeep(keepRecord, horizon), horizon, trials, keeps, endsAt: saturation?.probability ?? null };
 }
 
-/** The same in words, with what it stands on; empty before the run has started. */
+/** The same in words, with what it stands on; empty while there is nothing to say, unless the run ends by it. */
 export function saturationText({ saturation }: Pick<RunSummary, "saturation">): string {
-  if (saturation === null) return "";
+  if (saturation === null || (saturation.chance === null && saturation.endsAt === null)) return "";
   const { chance, horizon, trials, keeps, endsAt } = saturation;
   const what = `that ${plural(horizon, "more trial")} bring a visible gain`;
   const end = endsAt === null ? "" : `; the run ends at ${inPercent(endsAt)}`;
