@@ -47,7 +47,7 @@ export interface RunOrigin {
   readonly environmentFolder: string;
 }
 
-const originFile = "origin.json";
+export const originFile = "origin.json";
 
 /** Makes a run: freezes its environment, resolves its configuration, and records the start. Nothing is measured yet. */
 export async function createRun(project: Project, host: Host, request: RunRequest): Promise<string> {
@@ -109,7 +109,7 @@ export async function recordStart(
 }
 
 /** Who works in long sessions, and who answers role calls, is known before anything is measured. */
-function refuseMisfits({ organization }: RunRequest, { researchers, alternates }: ChosenResearchers): void {
+export function refuseMisfits({ organization }: Pick<RunRequest, "organization">, { researchers, alternates }: ChosenResearchers): void {
   const isSessions = organization.name === "sessions";
   if (isSessions && alternates.length > 0)
     throw new RefusedError({
@@ -135,7 +135,7 @@ function refuseMisfits({ organization }: RunRequest, { researchers, alternates }
   });
 }
 
-function refuseMissingKeys(variables: readonly string[]): void {
+export function refuseMissingKeys(variables: readonly string[]): void {
   if (variables.length === 0) return;
   throw new RefusedError({
     expected: "the keys of the models that this run asks",
@@ -163,7 +163,7 @@ function refuseUnaffordable({ budget, organization }: RunRequest, { callReservat
   }
 }
 
-function refuseTaken(project: Project, name: string): void {
+export function refuseTaken(project: Project, name: string): void {
   project.runFolder(name);
   if (!project.runNames().includes(name)) return;
   throw new RefusedError({

@@ -47,7 +47,7 @@ export async function leftovers(project: Project, host: Host, now: number): Prom
       .map((name) => host.cache.folder(kind, name)),
   );
   const runs = join(project.root, "runs");
-  const imports = namesIn(runs).flatMap((name) => (name.startsWith(".import-") ? [join(runs, name)] : []));
+  const imports = namesIn(runs).flatMap((name) => (/^\.(import|fork)-/.test(name) ? [join(runs, name)] : []));
   const abandoned = await abandonedRuntimeFolders(now, leftAfterMs);
   return [...[...broken, ...imports].filter((path) => isOlder(path, now, leftAfterMs)), ...abandoned].map((path) => ({
     kind: "leftovers",

@@ -23,7 +23,11 @@ export async function verifyRun(project: Project, name: string): Promise<Verifie
   const folder = project.existingRun(name);
   const report = await verifyLedger(folder, {
     blobFolder: project.blobFolder,
-    checkEvent: (event) => (parseEvent(event).type === event.type ? null : "another type"),
+    checkEvent: (event, before) => {
+      const parsed = parseEvent(event);
+      if (parsed.type !== event.type) return "another type";
+      return parsed.type === "run.forked" && parsed.data.from.chain !== before ? "a fork of another record than the one before it" : null;
+    },
   });
   const known = { events: report.events, blobs: report.blobs.checked, chain: report.chain };
   if (!report.ok) return { ...known, ok: false, problem: report.firstBad?.message ?? "the ledger does not check out" };

@@ -5,6 +5,7 @@ import { openSqliteLedger } from "../../src/adapters/ledger/sqlite-ledger.js";
 import { createRun, type RunRequest } from "../../src/app/create-run.js";
 import { type Host, openHost } from "../../src/app/environments.js";
 import { type ExtendRequest, extendRun } from "../../src/app/extend-run.js";
+import { type ForkRequest, forkRun } from "../../src/app/fork-run.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { type OwnedRun, ownRun } from "../../src/app/own-run.js";
 import { Project } from "../../src/app/project.js";
@@ -28,6 +29,8 @@ export type Step =
       readonly death?: Death;
     }
   | { readonly do: "extend"; readonly name: string; readonly request: Partial<ExtendRequest> }
+  /** `name`: the source's. */
+  | { readonly do: "fork"; readonly name: string; readonly request: Partial<ForkRequest>; readonly death?: Death }
   | { readonly do: "report"; readonly name: string };
 
 /** When this process ends itself by SIGKILL: beside the n-th append of the step, counted with those of a `create` before it. */
@@ -120,6 +123,19 @@ const defaults: Omit<RunRequest, "environmentFolder" | "name"> = {
   sandbox: "bubblewrap",
 };
 
+const unchanged: ForkRequest = {
+  name: "fork",
+  at: null,
+  reason: "the test forks",
+  caps: {},
+  stop: {},
+  researchers: null,
+  seed: null,
+  parallel: null,
+  frozen: false,
+  afterHeldoutLook: null,
+};
+
 async function work(place: Project, host: Host, step: Extract<Step, { do: "work" }>): Promise<void> {
   const owned = await ownRun(place, host, step.name, { frozen: step.frozen ?? true, progress: () => undefined });
   owned.runner.command({ type: "resume", reason: "the test goes on" });
@@ -178,6 +194,11 @@ async function main(): Promise<void> {
     if (step.do === "extend") {
       const request: ExtendRequest = { caps: {}, stop: {}, reason: "the test wants more", frozen: false, afterHeldoutLook: null };
       await extendRun(place, host, step.name, { ...request, ...step.request });
+    }
+    if (step.do === "fork") {
+      appends = 0;
+      death = step.death ?? null;
+      await forkRun(place, host, step.name, { ...unchanged, ...step.request });
     }
     if (step.do === "report") process.stdout.write(`${JSON.stringify(await report(place, step.name))}\n`);
   }

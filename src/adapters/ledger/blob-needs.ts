@@ -123,6 +123,10 @@ class Scan {
       case "run.cancelled":
         this.over = true;
         break;
+      case "run.extended":
+      case "run.forked":
+        this.over = false;
+        break;
       case "measurement.requested": {
         const { measurement, subject } = parsed<{ measurement: string; subject: string }>(data);
         this.statements.subject.run(measurement, subject);

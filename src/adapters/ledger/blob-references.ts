@@ -1,7 +1,9 @@
 import SqliteDatabase, { type Database, type Statement } from "better-sqlite3";
+import { BlobMissingError } from "../../core/ports/ledger-errors.js";
 import { candidateManifest } from "../../core/protocol/candidate.js";
 import type { Digest } from "../../core/protocol/canonical.js";
 import { isDigest } from "./blob-files.js";
+import type { BlobStore } from "./blob-store.js";
 
 /** A blob that a record names. */
 export interface Reference {
@@ -125,5 +127,15 @@ export class ReferenceIndex {
 
   close(): void {
     this.#db.close();
+  }
+}
+
+/** A blob's bytes; null where they are gone and an event says that they were removed. @throws BlobMissingError, BlobCorruptError */
+export function readUnlessPruned(store: BlobStore, index: ReferenceIndex, digest: Digest): Uint8Array | null {
+  try {
+    return store.get(digest);
+  } catch (error) {
+    if (error instanceof BlobMissingError && index.isPruned(digest)) return null;
+    throw error;
   }
 }

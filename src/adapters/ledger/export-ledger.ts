@@ -3,10 +3,10 @@ import { createWriteStream, openSync, rmSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import type { Writable } from "node:stream";
 import { finished } from "node:stream/promises";
-import { BlobMissingError, LedgerUnavailableError } from "../../core/ports/ledger-errors.js";
+import { LedgerUnavailableError } from "../../core/ports/ledger-errors.js";
 import type { Digest } from "../../core/protocol/canonical.js";
 import { BlobFiles } from "./blob-files.js";
-import { filesOfManifest, ReferenceIndex } from "./blob-references.js";
+import { filesOfManifest, ReferenceIndex, readUnlessPruned } from "./blob-references.js";
 import { BlobStore } from "./blob-store.js";
 import { openForReading } from "./database.js";
 import type { EventRecord } from "./event-record.js";
@@ -113,15 +113,6 @@ async function writeBlobs(store: BlobStore, index: ReferenceIndex, sink: LineSin
     return { blobs, bytes: total };
   } finally {
     done.close();
-  }
-}
-
-function readUnlessPruned(store: BlobStore, index: ReferenceIndex, digest: Digest): Uint8Array | null {
-  try {
-    return store.get(digest);
-  } catch (error) {
-    if (error instanceof BlobMissingError && index.isPruned(digest)) return null;
-    throw error;
   }
 }
 

@@ -8,7 +8,7 @@ import { BlobFiles } from "./blob-files.js";
 import { filesOfManifest, type NamedReference, ReferenceIndex } from "./blob-references.js";
 import { BlobStore } from "./blob-store.js";
 import { openForReading } from "./database.js";
-import { eventOf } from "./event-record.js";
+import { emptyChain, eventOf } from "./event-record.js";
 import { EventTable } from "./event-table.js";
 import { ledgerPath } from "./run-files.js";
 import { typedFailure } from "./sqlite-failures.js";
@@ -17,9 +17,9 @@ export interface VerifyOptions {
   readonly blobFolder: string;
   /**
    * Called with every event whose chain holds. Returns what is wrong with it (a type or version that nobody knows, a shape
-   * that does not parse), or null. What it throws counts as wrong too.
+   * that does not parse), or null. What it throws counts as wrong too. `before`: the chain value of the event before it.
    */
-  readonly checkEvent?: (event: StoredEvent) => string | null;
+  readonly checkEvent?: (event: StoredEvent, before: Digest) => string | null;
 }
 
 export type ProblemKind = Difference | "event-refused" | "blob-missing" | "blob-corrupt" | "blob-size" | "manifest-invalid";
@@ -132,12 +132,14 @@ class Verification {
   }
 
   async #checkEvents(head: number): Promise<void> {
+    let before = emptyChain;
     try {
       for (const record of this.#table.checked(0)) {
         if (record.sequence > head) return;
         this.#events++;
         this.index.addRecord(record);
-        if (this.options.checkEvent !== undefined) this.#checkEvent(eventOf(record), this.options.checkEvent);
+        if (this.options.checkEvent !== undefined) this.#checkEvent(eventOf(record), before, this.options.checkEvent);
+        before = record.chain;
         if (this.#events % eventsPerTurn === 0) await turn();
       }
     } catch (error) {
@@ -147,10 +149,10 @@ class Verification {
     }
   }
 
-  #checkEvent(event: StoredEvent, check: (event: StoredEvent) => string | null): void {
+  #checkEvent(event: StoredEvent, before: Digest, check: (event: StoredEvent, before: Digest) => string | null): void {
     let wrong: string | null;
     try {
-      wrong = check(event);
+      wrong = check(event, before);
     } catch (error) {
       wrong = error instanceof Error ? error.message : String(error);
     }

@@ -3,6 +3,7 @@ import { adjudicate } from "./decide/adjudicate.js";
 import { advance, answerCall, failCall, submit } from "./decide/calls.js";
 import type { Handler } from "./decide/decision.js";
 import { extend } from "./decide/extend.js";
+import { fork } from "./decide/fork.js";
 import { endAttempt, endStage, startAttempt, startStage } from "./decide/measurements.js";
 import { pruneBlobs } from "./decide/prune.js";
 import { dequeue, enqueue, requeue } from "./decide/queue.js";
@@ -51,6 +52,7 @@ const handlers: Handlers = {
   exhaust,
   conclude,
   extend,
+  fork,
   suspend,
   pause,
   resume,

@@ -65,6 +65,15 @@ export interface RunState {
   patienceFrom: number;
   /** How often the search went on after its end: it numbers the wake-ups of the wall-clock cap. */
   continued: number;
+  /** Where a fork came from, and what it inherited of what is spent; the newest fork's where a fork was forked. */
+  forkedFrom:
+    | (EventData<"run.forked">["from"] & {
+        afterTrials: number;
+        reason: string;
+        afterHeldoutLook: string | null;
+        inherited: Amount & { activeMs: number };
+      })
+    | null;
   extensions: { afterTrials: number; reason: string; afterHeldoutLook: string | null }[];
   /** How often trials were keeps, the later ones counting more: what the chance of another one is estimated from. */
   keepRecord: { trials: number; keeps: number; keptPlaces: number };
@@ -263,6 +272,7 @@ export function initialState(): RunState {
     keptAfterTrials: 0,
     patienceFrom: 0,
     continued: 0,
+    forkedFrom: null,
     extensions: [],
     keepRecord: { ...noKeepRecord },
     notes: [],

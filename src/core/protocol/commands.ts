@@ -146,6 +146,8 @@ export type Command = { readonly at: number } & (
     }
   /** Go on with a finished run. The caps are totals. */
   | ({ readonly type: "extend" } & EventData<"run.extended">)
+  /** Make this record a run of its own: what is open in it is its source's. */
+  | ({ readonly type: "fork" } & EventData<"run.forked">)
   /** A cap leaves no room for what is due. */
   | { readonly type: "exhaust"; readonly cap: string }
   | { readonly type: "conclude" }

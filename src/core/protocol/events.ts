@@ -4,11 +4,22 @@ import { amount, budgetLimits } from "./budget.js";
 import { callFailure } from "./call-failure.js";
 import { UnknownRecordError } from "./errors.js";
 import { expected } from "./expected.js";
-import { blobReference, callId, manifestReference, measurementId, planId, queueEntryId, sessionId, trialId, wakeUpId } from "./ids.js";
+import {
+  blobReference,
+  callId,
+  manifestReference,
+  measurementId,
+  planId,
+  queueEntryId,
+  runName,
+  sessionId,
+  trialId,
+  wakeUpId,
+} from "./ids.js";
 import { measured, metricValues } from "./measurement.js";
 import { modelUse } from "./model-use.js";
 import { stageOutcome } from "./outcome.js";
-import { runConfiguration, stopRule } from "./run.js";
+import { forkConfiguration, runConfiguration, stopRule } from "./run.js";
 import { trialStatus } from "./status.js";
 import { noise, verdict } from "./verdict.js";
 
@@ -47,6 +58,19 @@ export const eventSchemas = {
   "run.cancelled": z.strictObject({ reason }),
   /** A finished run searches on under these caps, which count all that is spent. `afterHeldoutLook`: why, although somebody has looked. */
   "run.extended": z.strictObject({ budget: budgetLimits, stop: stopRule, reason, afterHeldoutLook: reason.nullable() }),
+  /** All before this is another run's record, byte for byte; from here on it is a run of its own. Caps count what it inherited. */
+  "run.forked": z.strictObject({
+    from: z.strictObject({
+      run: runName,
+      /** The last event that was taken, its chain value, and the trial whose end it belongs to; null: the newest of that moment. */
+      sequence: z.number().int().positive(),
+      chain: z.string().length(64),
+      trial: trialId.nullable(),
+    }),
+    configuration: forkConfiguration,
+    reason,
+    afterHeldoutLook: reason.nullable(),
+  }),
   "run.blobs_pruned": z.strictObject({ digests: z.array(z.string().length(64)) }),
 
   "call.requested": z.strictObject({

@@ -59,6 +59,7 @@ const rules: { readonly [T in EventType]: Rule<T> } = {
   "run.finished": whole,
   "run.cancelled": whole,
   "run.extended": whole,
+  "run.forked": ({ configuration: { run: _name, host: _host, ...configuration } }) => ({ configuration }),
   "run.blobs_pruned": null,
 
   // A view holds the time that is left, and output that was printed.

@@ -74,3 +74,18 @@ export function researchersIn({ researchers, alternates }: Pick<RunConfiguration
 export function callReservation(configuration: RunConfiguration, role: string): Omit<Amount, "trials"> {
   return configuration.callReservations[role] ?? configuration.callReservations["*"] ?? { costUsd: 0, tokens: 0, computeMs: 0 };
 }
+
+/** What a fork has of its own; all else of its configuration is its source's. */
+export const forkConfiguration = runConfiguration.pick({
+  run: true,
+  researchers: true,
+  alternates: true,
+  researcherSettings: true,
+  callReservations: true,
+  budget: true,
+  stop: true,
+  seed: true,
+  parallel: true,
+  host: true,
+});
+export type ForkConfiguration = z.infer<typeof forkConfiguration>;

@@ -17,6 +17,7 @@ export const commands: readonly Entry[] = [
   { name: "mcp", summary: "let coding agents propose: serve a run to MCP clients", load: () => import("./commands/mcp.js") },
   { name: "resume", summary: "go on with a run that was paused, suspended or killed", load: () => import("./commands/resume.js") },
   { name: "extend", summary: "go on with a finished run under larger caps", load: () => import("./commands/extend.js") },
+  { name: "fork", summary: "begin a new run with the record of another one", load: () => import("./commands/fork.js") },
   { name: "attach", summary: "look on while another process works on a run", load: () => import("./commands/attach.js") },
   { name: "logs", summary: "print what a detached run said", load: () => import("./commands/logs.js") },
   { name: "pause", summary: "stop a run at its next safe point", load: () => import("./commands/pause.js") },

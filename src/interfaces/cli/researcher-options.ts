@@ -4,16 +4,22 @@ import { type CommandInput, textOption } from "./command.js";
 import { UsageError } from "./usage-error.js";
 
 /** Who proposes, and with which model: flags, or the environment of the command. */
-export function describeResearcherOptions(program: Command): void {
+export function describeResearcherOptions(program: Command, defaults: "from the environment" | "none" = "from the environment"): void {
+  const from = (option: Option, variable: string): Option => (defaults === "none" ? option : option.env(variable));
   program
     .addOption(
-      new Option(
-        "--researcher <researcher>",
-        "who proposes: a playbook's name, a model of trialist.config.yaml, PROVIDER:MODEL, optuna:tpe, command:LINE or agent:NAME (default: reference)",
-      ).env("TRIALIST_RESEARCHER"),
+      from(
+        new Option(
+          "--researcher <researcher>",
+          `who proposes: a playbook's name, a model of trialist.config.yaml, PROVIDER:MODEL, optuna:tpe, command:LINE or agent:NAME (default: ${defaults === "none" ? "the source's" : "reference"})`,
+        ),
+        "TRIALIST_RESEARCHER",
+      ),
     )
-    .addOption(new Option("--model <model>", "the model, where --researcher is a provider").env("TRIALIST_MODEL"))
-    .addOption(new Option("--base-url <url>", "address of the model's server, where it is not the provider's own").env("TRIALIST_BASE_URL"))
+    .addOption(from(new Option("--model <model>", "the model, where --researcher is a provider"), "TRIALIST_MODEL"))
+    .addOption(
+      from(new Option("--base-url <url>", "address of the model's server, where it is not the provider's own"), "TRIALIST_BASE_URL"),
+    )
     .option(
       "--turns <researcher>",
       "another researcher that takes turns with --researcher, call by call; may be given again",

@@ -36,6 +36,7 @@ export function redecide(source: Ledger, change: (recorded: RunConfiguration) =>
   const events = [...source.read()].map(parseEvent);
   const [started] = events;
   if (started?.type !== "run.started") throw new RefusedError({ expected: "a run that was started", found: "an empty ledger" });
+  refuseFork(events);
   const changed = change(started.data.configuration);
   if (changed.organization.name === "sessions" || events.some((event) => event.type === "session.opened"))
     throw new RefusedError({
@@ -56,6 +57,18 @@ export function redecide(source: Ledger, change: (recorded: RunConfiguration) =>
     notOnRecord,
     phase: state.phase,
   };
+}
+
+/** Its questions were asked under two sets of caps and maybe by two researchers: no one policy would have asked them all. */
+function refuseFork(events: readonly StoredRunEvent[]): void {
+  const forked = events.findLast((event) => event.type === "run.forked");
+  if (forked?.type !== "run.forked") return;
+  const { run } = forked.data.from;
+  throw new RefusedError({
+    expected: "a run that was made by `trialist run`",
+    found: `a fork of ${run}`,
+    todo: `Decide ${run} under another policy; \`trialist replay\` without one decides the fork again as it was.`,
+  });
 }
 
 class Driver {

@@ -356,9 +356,9 @@ function driftNumbers(state: RunState): string {
 function budget({ summary }: Subject): string {
   return [
     "## Budget",
-    ...continuationTexts(summary).map((text) => `Extended ${markdown(text)}.`),
+    ...continuationTexts(summary).map(([label, text]) => `${label} ${markdown(text)}.`),
     `${markdown(budgetText(summary))}. Confirmations, references and re-measurements use no trials, but their CPU time counts.`,
-    ...(summary.saturation === null ? [] : [`Chance: ${markdown(saturationText(summary))}.`]),
+    ...(saturationText(summary) === "" ? [] : [`Chance: ${markdown(saturationText(summary))}.`]),
   ].join("\n\n");
 }
 

@@ -1,5 +1,6 @@
 import { type RunState, type Trial, type TrialResult, trialNamed } from "../../core/harness/state.js";
 import { TrialistError } from "../../core/protocol/errors.js";
+import { placeOf } from "./continuation-text.js";
 import { decode, type Evidence, kept, manifestFor } from "./evidence.js";
 import { failureHint } from "./failure-hint.js";
 import { oneLine } from "./hostile-text.js";
@@ -35,7 +36,8 @@ export function showRun(state: RunState, paint: Paint = plainPaint): string {
     ...rows,
   ]);
   const marked = lines.map((line, index) => toneOf(state, trials[index], paint)(line));
-  return `${[paint.bold(head), ...marked].join("\n")}\n\n* the best. Values are confirmed estimates where there are any, gains are over the baseline.\n`;
+  const forked = state.forkedFrom === null ? "" : `Forked ${placeOf(state.forkedFrom)}.\n\n`;
+  return `${forked}${[paint.bold(head), ...marked].join("\n")}\n\n* the best. Values are confirmed estimates where there are any, gains are over the baseline.\n`;
 }
 
 function summaryLine(trial: Trial): string {

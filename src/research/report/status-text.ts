@@ -28,11 +28,11 @@ type Detail = readonly [label: string, text: string];
 
 function detailsOf(summary: RunSummary): Detail[] {
   return [
-    ...continuationTexts(summary).map((text, index): Detail => [index === 0 ? "Extended" : "", text]),
+    ...continuationTexts(summary),
     ["Trials", trialsText(summary)],
     ...progressDetails(summary),
-    ...saturationDetails(summary),
     ...evidenceDetails(summary),
+    ...saturationDetails(summary),
     ...budgetDetails(summary),
     ...referenceDetails(summary),
     ...modelDetails(summary),
@@ -66,7 +66,7 @@ function progressDetails(summary: RunSummary): Detail[] {
 
 function saturationDetails(summary: RunSummary): Detail[] {
   const text = saturationText(summary);
-  return text === "" || summary.progress.done === 0 ? [] : [["Chance", text]];
+  return text === "" ? [] : [["Chance", text]];
 }
 
 function evidenceDetails(summary: RunSummary): Detail[] {

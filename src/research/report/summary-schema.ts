@@ -83,6 +83,20 @@ export const runSummary = z.strictObject({
   /** Why it is in this state, and what a person should do about it; empty when there is nothing to say. */
   reason: z.string(),
   todo: z.string(),
+  /** The run whose record this one begins with, up to which event and trial (null: the newest of that moment), and what it inherited. */
+  forkedFrom: z
+    .strictObject({
+      run: z.string(),
+      trial: z.string().nullable(),
+      sequence: z.number(),
+      chain: z.string(),
+      afterTrials: z.number(),
+      reason: z.string(),
+      afterHeldoutLook: z.string().nullable(),
+      /** Spent by the source; part of `spend`, and counted by the caps. */
+      inherited: amount.extend({ activeMs: z.number() }),
+    })
+    .nullable(),
   /** When the finished run was extended, and why; `afterHeldoutLook`: why although somebody had looked at held-out data. */
   extensions: z.array(z.strictObject({ afterTrials: z.number(), reason: z.string(), afterHeldoutLook: z.string().nullable() })),
   environment: z.strictObject({ name: z.string(), digest: z.string() }).nullable(),

@@ -27,6 +27,7 @@ type Identity =
   | "state"
   | "reason"
   | "todo"
+  | "forkedFrom"
   | "extensions"
   | "environment"
   | "organization"
@@ -43,6 +44,7 @@ function identityOf(state: RunState): Pick<RunSummary, Identity> {
     state: state.phase,
     reason: state.reason,
     todo: state.todo,
+    forkedFrom: state.forkedFrom === null ? null : { ...state.forkedFrom, inherited: { ...state.forkedFrom.inherited } },
     extensions: state.extensions.map((each) => ({ ...each })),
     environment: configuration === null ? null : { name: configuration.environment.name, digest: configuration.environmentDigest },
     organization: configuration?.organization.name ?? null,

@@ -73,6 +73,7 @@ function take(draft: Draft, event: StoredRunEvent): void {
       draft.endedAt = event.at;
       return;
     case "run.extended":
+    case "run.forked":
       draft.endedAt = null;
       return;
     case "call.requested":

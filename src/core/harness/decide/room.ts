@@ -18,8 +18,12 @@ const options = {
  * Refuses caps under which a search that goes on would end at once: what is spent counts.
  * @throws RefusedError that names the cap
  */
-export function refuseWithoutRoom(state: RunState, { budget, stop }: { readonly budget: BudgetLimits; readonly stop: StopRule }): void {
-  const configuration = { ...configurationOf(state), budget, stop };
+export function refuseWithoutRoom(
+  state: RunState,
+  changes: { readonly budget: BudgetLimits; readonly stop: StopRule } & Partial<RunConfiguration>,
+): void {
+  const { budget } = changes;
+  const configuration = { ...configurationOf(state), ...changes };
   for (const dimension of ["trials", "costUsd", "tokens", "computeMs"] as const) {
     const cap = budget[dimension];
     const spent = state.budget.spent[dimension];

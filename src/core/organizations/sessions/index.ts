@@ -55,6 +55,7 @@ export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
         fold.interrupted.push({ session: event.data.session, base: fold.places[event.data.session] ?? "t0" });
         return forget(fold, event.data.session);
       case "run.extended":
+      case "run.forked":
         fold.fruitless = 0;
         return;
       default:
