@@ -3,7 +3,7 @@ import { sealedPath } from "../adapters/ledger/run-files.js";
 import { RefusedError } from "../core/protocol/errors.js";
 
 /**
- * Whether anybody has looked at held-out data for this run. The sealed file is made by the first look; here it is not
+ * Whether anybody has looked at held-out data for this run, or begun to. The sealed file is made by the first look; here it is not
  * opened, so that nothing of what was seen can reach a search that goes on.
  */
 export function wasLookedAt(runFolder: string): boolean {
@@ -20,7 +20,7 @@ export function reasonAfterLook(runFolder: string, name: string, reason: string 
   if (reason !== null) return reason;
   throw new RefusedError({
     expected: "a run whose held-out data nobody has looked at",
-    found: `that \`trialist heldout ${name}\` has shown a score`,
+    found: `that \`trialist heldout ${name}\` has looked, or begun to`,
     where: runFolder,
     todo: "A search that goes on now was steered by that look. Start a new run, or say why with --after-heldout-look REASON: status and report then say so.",
   });

@@ -50,10 +50,11 @@ export async function heldoutLook(
   }
   const trial = trialNamed(state, given ?? state.leader?.trial ?? "");
   if (trial === null) throw new RefusedError({ expected: "a trial of this run", found: given ?? "a run without a leader" });
-  const result = await measure(host, inspected, trial, progress);
-  const failure = result.values === null ? `${result.ended}: ${result.reason ?? "no reason was given"}` : null;
+  // Made before anything is seen: a search that somebody lets go on meanwhile knows that there was a look.
   const sealed = openSealed(inspected.folder);
   try {
+    const result = await measure(host, inspected, trial, progress);
+    const failure = result.values === null ? `${result.ended}: ${result.reason ?? "no reason was given"}` : null;
     sealed.append(lookOf(inspected, trial, reason, result, failure));
     return { trial: trial.id, heldout: result.values, failure, inloop: trial.estimate ?? trial.values, looks: sealed.count };
   } finally {

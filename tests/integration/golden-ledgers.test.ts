@@ -18,6 +18,8 @@ const recorded: Readonly<Record<string, { phase: string; leader: string; retract
   "golden-3": { phase: "finished", leader: "t3", retracted: ["t2"], statuses: { keep: 2, discard: 2 } },
   // A long session of a language model.
   "golden-4": { phase: "finished", leader: "t1", retracted: [], statuses: { keep: 1, discard: 1 } },
+  // A fork of a run that was extended, with a retraction that its source made later, extended itself.
+  "golden-forked": { phase: "finished", leader: "t4", retracted: ["t1"], statuses: { keep: 2, crashed: 1, discard: 2 } },
 };
 
 const place = mkdtempSync(join(tmpdir(), "trialist-golden-"));

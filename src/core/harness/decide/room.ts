@@ -31,6 +31,8 @@ export function refuseWithoutRoom(
   }
   if (budget.wallMs !== null && state.activeMs + state.pipelineWallMs > budget.wallMs)
     throw tooSmall("wallMs", budget.wallMs, state.activeMs);
+  // What waits in the queue is measured whatever the search has found.
+  if (state.queue.length > 0) return;
   const enough = goodEnough({ ...state, configuration, patienceFrom: state.searchTrialsEnded });
   if (enough !== null)
     throw refuse(
