@@ -387,7 +387,8 @@ function checkMetrics(checks: Checks): void {
       if (!measured)
         checks.at(where, {
           what: `nothing measures \`${metric.name}\``,
-          expected: "a stage with trust: evaluator and purpose: in-loop, or `from: { wall: STAGE }`, or `from: { stdout: REGEX }`",
+          expected:
+            "a stage with trust: evaluator and purpose: in-loop, or `from: { wall: STAGE }`, `from: { stdout: REGEX }` or `from: { json: FILE }`",
           found: "no such stage",
           todo: "add the stage, or say where the value comes from",
         });
@@ -402,7 +403,28 @@ function checkMetrics(checks: Checks): void {
         found: stage,
         todo: didYouMean(stage, candidates, "name a stage with trust: candidate"),
       });
+    if ("json" in from) checkJsonOutput(checks, metric.name, from, [...where, "from", "json"]);
   }
+}
+
+/** A JSON file that a metric comes from is an output of its stage: nothing else of a workspace is kept. */
+function checkJsonOutput(
+  checks: Checks,
+  metric: string,
+  from: { readonly json: string; readonly stage?: string | undefined },
+  where: DocumentPath,
+): void {
+  const writers = checks.form.stages.filter(
+    ({ name, trust }) => trust === "candidate" && (from.stage === undefined || from.stage === name),
+  );
+  const outputs = writers.flatMap((stage) => stage.outputs ?? []);
+  if (writers.length === 0 || pathMatcher(outputs)(normalizePath(from.json))) return;
+  checks.at(where, {
+    what: `\`${metric}\` comes from ${from.json}, which no candidate stage${from.stage === undefined ? "" : ` called ${from.stage}`} declares`,
+    expected: "a file that the stage names under `outputs`",
+    found: outputs.join(", ") || "no outputs",
+    todo: `add \`outputs: [${from.json}]\` to the stage, which writes it below $TRIALIST_OUTPUT`,
+  });
 }
 
 function checkGates(checks: Checks): void {

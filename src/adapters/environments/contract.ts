@@ -145,6 +145,11 @@ const stage = z.strictObject({
 
 const pattern = checked(patternFault, "a regular expression whose first group is the number", 'try "score[=: ]+([-+0-9.e]+)"');
 
+/** Where a number lies in a JSON document: names and list positions (`-1` is the last one), joined by dots. */
+const jsonKey = z
+  .string()
+  .regex(/^[^\p{Cc}\u2028\u2029]{1,200}$/u, "a key such as score or val.loss, of at most 200 characters, without control characters");
+
 const metric = z.strictObject({
   name: metricName,
   direction: z.enum(["minimize", "maximize"]),
@@ -152,11 +157,18 @@ const metric = z.strictObject({
    * Where the value comes from. `measurement` (default): the evaluator's file. `{ wall: STAGE }`: seconds around that
    * stage's process. `{ stdout: REGEX, stage: STAGE }`: the candidate's own words, marked *self-reported* for ever; the
    * stage defaults to the last candidate stage, and the pattern is matched line by line, the last match counts.
+   * `{ json: FILE, key: a.b, stage: STAGE }`: a number in a JSON file that the stage declares as an output, *self-reported*
+   * too; the stage defaults to the one that declares the file, the key to the metric's name.
    */
   from: z
     .union(
-      [z.literal("measurement"), z.strictObject({ wall: z.string() }), z.strictObject({ stdout: pattern, stage: z.string().optional() })],
-      { error: "measurement, { wall: STAGE } or { stdout: REGEX, stage: STAGE }" },
+      [
+        z.literal("measurement"),
+        z.strictObject({ wall: z.string() }),
+        z.strictObject({ stdout: pattern, stage: z.string().optional() }),
+        z.strictObject({ json: packPath, key: jsonKey.optional(), stage: z.string().optional() }),
+      ],
+      { error: "measurement, { wall: STAGE }, { stdout: REGEX, stage: STAGE } or { json: FILE, key: a.b, stage: STAGE }" },
     )
     .optional(),
 });

@@ -123,6 +123,12 @@ function resolveMetric(metric: ContractForm["metrics"][number], form: ContractFo
   const { name, direction, from } = metric;
   if (from === undefined || from === "measurement") return { name, direction, from: { kind: "measurement" } };
   if ("wall" in from) return { name, direction, from: { kind: "wall", stage: from.wall } };
-  const last = form.stages.filter((stage) => stage.trust === "candidate").at(-1);
+  const candidates = form.stages.filter((stage) => stage.trust === "candidate");
+  const last = candidates.at(-1);
+  if ("json" in from) {
+    const file = normalizePath(from.json);
+    const writes = candidates.filter((stage) => pathMatcher(stage.outputs ?? [])(file)).at(-1) ?? last;
+    return { name, direction, from: { kind: "json", stage: from.stage ?? writes?.name ?? "", file, key: from.key ?? name } };
+  }
   return { name, direction, from: { kind: "stdout", stage: from.stage ?? last?.name ?? "", pattern: from.stdout } };
 }

@@ -34,12 +34,14 @@ export const metric = z.strictObject({
   direction: z.enum(["minimize", "maximize"]),
   /**
    * measurement: from the evaluator's file. wall: seconds around the stage's process, mean over repeats, by the engine.
-   * stdout: last match of the pattern's first group in the candidate's output; *self-reported*, and marked so everywhere.
+   * stdout: last match of the pattern's first group in the candidate's output; json: a number in a JSON file that is a
+   * declared output of the candidate's stage. Both are *self-reported*, and marked so everywhere.
    */
   from: z.discriminatedUnion("kind", [
     z.strictObject({ kind: z.literal("measurement") }),
     z.strictObject({ kind: z.literal("wall"), stage: z.string() }),
     z.strictObject({ kind: z.literal("stdout"), stage: z.string(), pattern: z.string() }),
+    z.strictObject({ kind: z.literal("json"), stage: z.string(), file: z.string(), key: z.string() }),
   ]),
 });
 export type Metric = z.infer<typeof metric>;
@@ -146,7 +148,7 @@ export const environment = z.strictObject({
 });
 export type Environment = z.infer<typeof environment>;
 
-/** Whether a metric is taken from the candidate's own words. */
+/** Whether a metric is taken from the candidate's own words, printed or written to a file. */
 export function isSelfReported(which: Metric): boolean {
-  return which.from.kind === "stdout";
+  return which.from.kind === "stdout" || which.from.kind === "json";
 }

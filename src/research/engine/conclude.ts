@@ -11,6 +11,7 @@ import { type MetricValues, missedGate, type ReadMeasurement, type RecordSet, re
 import type { StageOutcome } from "../../core/protocol/outcome.js";
 import { type CandidateFault, statusOfFault } from "../../core/protocol/status.js";
 import type { AttemptFolders } from "./attempt-folders.js";
+import { numberInJson } from "./json-metric.js";
 
 export interface EndedStage {
   readonly stage: Stage;
@@ -34,6 +35,9 @@ type Result = EventData<"attempt.ended">["result"];
 
 /** Largest measurement file that is read, in bytes: two million records fit. */
 const maxMeasurementBytes = 128 * 1024 * 1024;
+
+/** Largest JSON file of a candidate that a metric is taken from, in bytes. */
+const maxJsonBytes = 8 * 1024 * 1024;
 
 /** Metrics that the last measuring evaluator must give. */
 function wantedMetrics(environment: Environment, stage: Stage): string[] {
@@ -59,8 +63,8 @@ export function selectedOutput(ended: readonly EndedStage[]): { readonly selecte
   return { selected: read.selected, values: read.values };
 }
 
-/** The text of a regular file, never through a link; null when there is none. */
-function readPlainFile(path: string): string | null {
+/** The text of a regular file, never through a link; null when there is none, or a larger one. */
+function readPlainFile(path: string, maxBytes = maxMeasurementBytes): string | null {
   let file: number;
   try {
     file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -69,7 +73,7 @@ function readPlainFile(path: string): string | null {
   }
   try {
     const facts = fstatSync(file);
-    return facts.isFile() && facts.size <= maxMeasurementBytes ? readFileSync(file, "utf8") : null;
+    return facts.isFile() && facts.size <= maxBytes ? readFileSync(file, "utf8") : null;
   } finally {
     closeSync(file);
   }
@@ -97,8 +101,9 @@ export async function conclude(
   }
   const wallSeconds: Record<string, number[]> = {};
   for (const metric of environment.metrics) {
-    const problem = await takeOutside(host, metric, ended, values, wallSeconds);
-    if (problem !== null) return faulty("metric_missing", metric.from.kind === "stdout" ? metric.from.stage : null, problem);
+    const problem = await takeOutside(host, folders, metric, ended, values, wallSeconds);
+    if (problem !== null)
+      return faulty("metric_missing", isSelfReported(metric) && "stage" in metric.from ? metric.from.stage : null, problem);
   }
   const missed = missedGate(environment.gates, values);
   if (missed !== null) return faulty("gate_missed", measuring?.stage.name ?? null, missed.reason, values);
@@ -154,6 +159,7 @@ function oversizedArtifact(environment: Environment, ended: readonly EndedStage[
 /** Fills in a metric that does not come from the evaluator. Returns why it is missing, or null. */
 async function takeOutside(
   host: ConcludeHost,
+  folders: AttemptFolders,
   metric: Metric,
   ended: readonly EndedStage[],
   values: MetricValues,
@@ -168,6 +174,7 @@ async function takeOutside(
     values[metric.name] = seconds.reduce((sum, each) => sum + each, 0) / Math.max(1, seconds.length);
     return null;
   }
+  if (from.kind === "json") return takeJson(metric.name, from, folders, runs, values);
   const printed = [];
   for (const run of runs)
     printed.push(lastMatch(await host.executor.output(run.executionId), run.outcome.stdout.omittedBytes > 0, from.pattern));
@@ -175,6 +182,26 @@ async function takeOutside(
   if (numbers.length < runs.length || numbers.length === 0)
     return `the output of ${from.stage} holds no finite number where ${from.pattern} looks for ${metric.name}`;
   values[metric.name] = numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
+  return null;
+}
+
+/** The mean, over the repeats, of a number in a file that the candidate's stage declared; the collector's copies are read. */
+function takeJson(
+  name: string,
+  from: Extract<Metric["from"], { kind: "json" }>,
+  folders: AttemptFolders,
+  runs: readonly EndedStage[],
+  values: MetricValues,
+): string | null {
+  const numbers: number[] = [];
+  for (const { stage, repeat } of runs) {
+    const text = readPlainFile(join(folders.artifactsOf(repeat, stage.repeats), from.file), maxJsonBytes);
+    const found = text === null ? `it is no regular file of at most ${maxJsonBytes} bytes` : numberInJson(text, from);
+    if (typeof found === "string") return `${from.file} of ${from.stage} gives no ${name}: ${found}`;
+    numbers.push(found);
+  }
+  if (numbers.length === 0) return `${from.stage}, which writes ${from.file}, did not run`;
+  values[name] = numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
   return null;
 }
 

@@ -146,6 +146,8 @@ function environmentSection({ state }: Subject): string {
 
 function sourceOf(metric: Environment["metrics"][number]): string {
   if (metric.from.kind === "measurement") return "measured by the evaluator";
+  if (metric.from.kind === "json")
+    return `**self-reported**: \`${metric.from.key}\` in ${metric.from.file}, which the candidate itself wrote`;
   if (metric.from.kind === "wall") return `seconds of stage ${metric.from.stage}, clocked outside the process`;
   return `**self-reported**: printed by stage ${metric.from.stage}`;
 }
