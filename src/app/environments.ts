@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { Cache } from "../adapters/environments/cache.js";
 import { type FrozenEnvironment, freezeEnvironment, openFrozen } from "../adapters/environments/freeze.js";
 import { type LoadedEnvironment, loadEnvironment } from "../adapters/environments/load.js";
@@ -8,6 +8,7 @@ import { reachableRuntime } from "../adapters/environments/staged-prefix.js";
 import { Surroundings, type SurroundingsRecord } from "../adapters/environments/surroundings.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
+import { workspacePlace } from "../research/engine/places.js";
 
 /** Where long work on this machine is kept, and what its children may see of our environment. */
 export interface Host {
@@ -80,7 +81,7 @@ function preparedFrom(
     runtime,
     mounts: environment.mounts.map(({ source, target }) => ({
       source,
-      target: sandbox === "none" ? source : target,
+      target: sandbox === "none" ? source : resolve(workspacePlace, target),
       mode: "read-only" as const,
     })),
     changed: () => surroundings.changed(),

@@ -1,5 +1,5 @@
 import { readFile, stat } from "node:fs/promises";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import type { ContractForm } from "./contract.js";
 import { listFolder } from "./folder-files.js";
 import { normalizeGlob, normalizePath, pathFault, pathMatcher } from "./globs.js";
@@ -504,7 +504,7 @@ async function checkFolders(checks: Checks): Promise<void> {
       });
   }
   for (const [index, mount] of (form.mounts ?? []).entries()) {
-    if (await isFolder(mount.source)) continue;
+    if (await isFolder(resolve(layout.folder, mount.source))) continue;
     checks.at(["mounts", index, "source"], {
       what: `there is no folder ${mount.source}`,
       expected: "an existing folder on this machine",

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { trustLevels } from "../../core/protocol/environment.js";
-import { globFault, pathFault } from "./globs.js";
+import { globFault, normalizePath, pathFault } from "./globs.js";
 import { patternFault } from "./metric-pattern.js";
 import { isVersionRequirement } from "./python-versions.js";
 import { secretName } from "./secret-names.js";
@@ -278,11 +278,16 @@ const parameter = z
       refuse(context, "whole bounds for an int", "write whole numbers, or `type: float`");
   });
 
+const placeInWorkspace = packPath.refine(
+  (path) => normalizePath(path) !== ".",
+  "a folder inside the workspace, never the workspace itself",
+);
+
 const mount = z.strictObject({
-  /** External folder of any size, bound read-only. */
-  source: absolutePath,
-  /** Where stages see it. Default: the same path. */
-  target: absolutePath.optional(),
+  /** Folder of any size, bound read-only: an absolute path, or one relative to this file. */
+  source: z.union([absolutePath, packPath], { error: "an absolute path without `..`, or one below this folder" }),
+  /** Where stages see it: an absolute path, or one inside the workspace. Default: the source. */
+  target: z.union([absolutePath, placeInWorkspace], { error: "an absolute path without `..`, or one inside the workspace" }).optional(),
   /** How it is checked: every byte, names and sizes, names, sizes and times, or not at all. Default stat. */
   digest: z.enum(["full", "manifest", "stat", "none"]).optional(),
 });

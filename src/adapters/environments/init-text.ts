@@ -1,3 +1,6 @@
+import { globOfPath } from "./globs.js";
+import { shellWord } from "./init-toolchain.js";
+
 /** What `trialist init` needs to know. */
 export interface InitAnswers {
   /** Files or globs that may be edited. */
@@ -11,15 +14,50 @@ export interface InitAnswers {
   /** Regular expression whose first group is the number. Default: `metric: 0.9`, `metric=0.9`, or a line that is a number. */
   readonly pattern?: string | undefined;
   readonly description?: string | undefined;
+  /** JSON file, relative to the folder, that the program writes the number to; else it is printed. */
+  readonly metricFile?: string | undefined;
+  /** The program writes that file below TRIALIST_OUTPUT by itself. */
+  readonly usesOutputFolder?: boolean | undefined;
+  /** Folders that are bound read-only: outside of the pack, or ignored by git. */
+  readonly mounts?: readonly { readonly source: string; readonly target: string }[] | undefined;
   /** Wall-clock limit, such as "10 min". */
   readonly wall?: string | undefined;
+  /** Memory limit, such as "4 GiB". */
+  readonly memory?: string | undefined;
+  /** Why the folder suggested what nobody gave. */
+  readonly reasons?: readonly string[] | undefined;
 }
+
+/** Limits of a program that was never measured. */
+const unmeasured = { wall: "10 min", memory: "4 GiB" } as const;
 
 /** Finds `score: 0.9`, `score=0.9`, `"score": 0.9`, or a line with nothing but a number; `nan` and `inf` too, so that they count as no result. */
 export function defaultPattern(metric: string): string {
+  const nested = nestedPattern(metric);
   const name = metric.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&").replaceAll("_", "[_ -]");
   const first = /^[a-z]/i.test(name) ? `[${name.charAt(0).toUpperCase()}${name.charAt(0).toLowerCase()}]${name.slice(1)}` : name;
-  return `(?:\\b${first}["']?[=: \\t]+|^[ \\t]*(?=\\S+[ \\t]*$))([-+]?(?:\\d+\\.?\\d*(?:[eE][-+]?\\d+)?|\\.\\d+(?:[eE][-+]?\\d+)?|[Nn]a[Nn]|[Ii]nf(?:inity)?)\\b)`;
+  return `(?:\\b${first}["']?[=: \\t]+|${nested}^[ \\t]*(?=\\S+[ \\t]*$))([-+]?(?:\\d+\\.?\\d*(?:[eE][-+]?\\d+)?|\\.\\d+(?:[eE][-+]?\\d+)?|[Nn]a[Nn]|[Ii]nf(?:inity)?)\\b)`;
+}
+
+/** `{"val": {"loss": 0.3}}` on one line, for the name `val.loss`. */
+function nestedPattern(metric: string): string {
+  const names = metric.split(".");
+  if (names.length < 2 || names.some((name) => !/^\w+$/.test(name))) return "";
+  return `${names.map((name) => `"${name}":[ \\t]*`).join("\\{[^{}]*")}|`;
+}
+
+/**
+ * The command with the JSON file brought to where outputs are collected. One that lies in the pack goes first: what a
+ * program did not write itself is no result. A missing file is for the collector to find, so `cp` may fail.
+ */
+export function collecting(run: string, file: string): string {
+  if (/TRIALIST_OUTPUT|\{output\}/.test(run)) return run;
+  const slash = file.lastIndexOf("/");
+  const folder = slash < 0 ? "" : file.slice(0, slash);
+  const before = `${folder === "" ? "" : `mkdir -p ${shellWord(folder)}; `}rm -f ${shellWord(file)}; `;
+  const target = folder === "" ? '"$TRIALIST_OUTPUT"' : `"$TRIALIST_OUTPUT"/${shellWord(folder)}`;
+  const after = `${folder === "" ? "" : `mkdir -p ${target}; `}cp -P ${shellWord(file)} ${target}/ || :`;
+  return `${before}${/[;|&\n#]/.test(run) ? `( ${run}\n)` : run} && { ${after}; }`;
 }
 
 /** JSON's strings are YAML's double-quoted ones, except for two line separators. */
@@ -31,11 +69,24 @@ function single(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
+function mountsText(mounts: NonNullable<InitAnswers["mounts"]>): string {
+  if (mounts.length === 0) return "";
+  const lines = mounts.map(({ source, target }) => `  - { source: ${quoted(source)}, target: ${quoted(target)} }\n`);
+  return `\n# Bound read-only as they are on this machine; a run notices when a file's name, size or time changes.\nmounts:\n${lines.join("")}`;
+}
+
+function sourceText({ metric, metricFile, pattern }: InitAnswers): string {
+  if (metricFile !== undefined) return `{ json: ${quoted(metricFile)}, key: ${quoted(metric)}, stage: run }`;
+  return `{ stdout: ${single(pattern ?? defaultPattern(metric))}, stage: run } # the last match counts`;
+}
+
 /** The text of `environment.yaml`, with the reasons of what it chose. */
 export function contractText(answers: InitAnswers, use: string | null): string {
   const better = answers.direction === "maximize" ? "higher" : "lower";
+  const { metricFile: file, usesOutputFolder: own } = answers;
+  const reports = file === undefined ? "prints" : "reports";
   const description =
-    answers.description ?? `Change ${answers.edit.join(", ")} so that \`${answers.run}\` prints a ${better} ${answers.metric}.`;
+    answers.description ?? `Change ${answers.edit.join(", ")} so that \`${answers.run}\` ${reports} a ${better} ${answers.metric}.`;
   return `# Written by \`trialist init\`. Freely edited by you, frozen when a run starts.
 schema: trialist/environment@1
 name: ${quoted(answers.name)}
@@ -47,20 +98,20 @@ surface:
   editable: [${answers.edit.map(quoted).join(", ")}] # everything else in this folder is laid beside it, unchanged
   max_bytes: 1 MiB
 baseline: . # the files as they are now: measured first, and again during a run
-${use === null ? "" : `\n# Bound read-only as it is on this machine; a python runtime with a lock file would freeze it.\nruntime: { use: ${quoted(use)} }\n`}
+${use === null ? "" : `\n# Bound read-only as it is on this machine; a python runtime with a lock file would freeze it.\nruntime: { use: ${quoted(use)} }\n`}${mountsText(answers.mounts ?? [])}
 stages:
   - name: run
     trust: candidate # no network, no home folder, only the files of this folder
-    run: ${quoted(answers.run)}
-    limits: { wall: ${answers.wall ?? "10 min"}, memory: 4 GiB, cpus: 1 }
+    run: ${quoted(file === undefined || own === true ? answers.run : collecting(answers.run, file))}${file === undefined ? "" : `\n    outputs: [${quoted(globOfPath(file))}] # below $TRIALIST_OUTPUT, which the command copies it to`}
+    limits: { wall: ${answers.wall ?? unmeasured.wall}, memory: ${answers.memory ?? unmeasured.memory}, cpus: 1 }
 
 metrics:
-  # Taken from what the program itself prints, so it is marked *self-reported* everywhere: a changed program could print
-  # anything. For a score that it cannot write, let the program write a file (outputs: [FILE]) and add a stage with
+  # Taken from what the program itself ${file === undefined ? "prints" : "writes"}, so it is marked *self-reported* everywhere: a changed program could ${file === undefined ? "print" : "write"}
+  # anything. For a score that it cannot make up, let the program write a file (outputs: [FILE]) and add a stage with
   # trust: evaluator that reads the file.
-  - name: ${quoted(answers.metric)}
+  - name: ${quoted(file === undefined ? answers.metric : answers.metric.replaceAll(/[^A-Za-z0-9_.@-]/g, "_"))}
     direction: ${answers.direction}
-    from: { stdout: ${single(answers.pattern ?? defaultPattern(answers.metric))}, stage: run } # the last match counts
+    from: ${sourceText(answers)}
 
 noise: { calibrate: 5 } # how often the baseline is run before the search, to see how far the number varies by itself
 

@@ -129,7 +129,10 @@ function trustedFiles(form: ContractForm, files: ReadonlyMap<string, PackFile>):
 /** Data is frozen apart from the pack, so that no stage sees what it should not. */
 function dataMatcher(form: ContractForm): (path: string) => boolean {
   const folders = [form.data?.public, form.data?.inloop, form.data?.heldout].filter((path) => path !== undefined).map(normalizePath);
-  return (path) => folders.some((folder) => path.startsWith(`${folder}/`));
+  const mounted = (form.mounts ?? []).map(({ source, target }) => target ?? source).filter((path) => !path.startsWith("/"));
+  const bound = new Set(mounted.map(normalizePath));
+  // What a mount brings into the workspace is bound there as it is, and so is no part of the pack; nor is a link in its place.
+  return (path) => bound.has(path) || [...folders, ...bound].some((folder) => path.startsWith(`${folder}/`));
 }
 
 async function sortEntries(

@@ -1,5 +1,5 @@
 import { readFile, realpath } from "node:fs/promises";
-import { basename, join, resolve as resolvePath } from "node:path";
+import { basename, isAbsolute, join, resolve as resolvePath } from "node:path";
 import { digestOf } from "../../core/protocol/canonical.js";
 import { type Environment, environment, type Metric, type Stage } from "../../core/protocol/environment.js";
 import { type ContractForm, defaultLimits, defaultNoise, defaultPromotion } from "./contract.js";
@@ -25,7 +25,11 @@ export async function resolveEnvironment(form: ContractForm, layout: PackLayout)
     },
     runtime: await resolveRuntime(form, layout, read),
     data: resolveData(form.data),
-    mounts: (form.mounts ?? []).map(({ source, target, digest }) => ({ source, target: target ?? source, digest: digest ?? "stat" })),
+    mounts: (form.mounts ?? []).map(({ source, target, digest }) => ({
+      source: isAbsolute(source) ? source : resolvePath(layout.folder, source),
+      target: isAbsolute(target ?? source) ? (target ?? source) : normalizePath(target ?? source),
+      digest: digest ?? "stat",
+    })),
     stages: form.stages.map((stage) => resolveStage(stage, form)),
     metrics: form.metrics.map((metric) => resolveMetric(metric, form)),
     gates: (form.gates ?? []).map(({ kind, ...gate }) => gate),

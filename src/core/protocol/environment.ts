@@ -71,6 +71,7 @@ export type Promotion = z.infer<typeof promotion>;
 
 export const mount = z.strictObject({
   source: z.string(),
+  /** An absolute path, or one inside the workspace. */
   target: z.string(),
   digest: z.enum(["full", "manifest", "stat", "none"]),
 });

@@ -1,6 +1,9 @@
 import { join } from "node:path";
 import type { Mount } from "../../core/ports/executor.js";
 
+/** Where a candidate's stage starts, inside the sandbox. */
+export const workspacePlace = "/trialist/workspace";
+
 /** Where things lie for a stage: inside the sandbox at fixed paths, without one at their own. */
 export class Places {
   readonly mounts: Mount[] = [];

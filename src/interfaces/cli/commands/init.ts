@@ -13,14 +13,18 @@ export const command: CliCommand = {
       )
       .argument("[folder]", "the folder", ".")
       .option("--yes", "do not ask: take the flags, and what the folder suggests", false)
-      .option("--edit <glob>", "a file that researchers may edit; may be given again", (glob: string, before: string[] | undefined) => [
-        ...(before ?? []),
-        glob,
-      ])
+      .option("--edit <glob>", "a file that researchers may edit, or a glob; may be given again", several)
       .option("--run <command>", "shell command that runs the program")
-      .option("--metric <name>", "the number that counts; the program prints `NAME: 0.123`, or `NAME=0.123`")
+      .option("--metric <name>", "the number that counts; the program prints `NAME: 0.123`, or `NAME=0.123`, or writes it into a JSON file")
+      .option("--metric-file <file>", "JSON file that the program writes the number to; --metric is then its place in it, such as val.loss")
       .option("--direction <direction>", "maximize or minimize")
       .option("--pattern <regex>", "how the number is found in the output, if not by its name")
+      .option(
+        "--mount <folder>",
+        "a folder, bound read-only, that the program reads and git ignores; FOLDER:PLACE; may be given again",
+        several,
+      )
+      .option("--wall <duration>", "wall-clock limit of a trial, such as `2 h` (default: 10 min)")
       .option("--name <name>", "name of the environment (default: the folder's)")
       .option("--force", "replace an environment.yaml that is there", false)
       .addHelpText(
@@ -41,12 +45,32 @@ export const command: CliCommand = {
   },
 };
 
+function several(value: string, before: string[] | undefined): string[] {
+  return [...(before ?? []), value];
+}
+
+/** `FOLDER`, or `FOLDER:PLACE`; a folder of the environment lies at the same place in the workspace, another at its own path. */
+function mountOf(text: string): { source: string; target: string } {
+  const colon = text.lastIndexOf(":");
+  const [source, target] = colon > 0 ? [text.slice(0, colon), text.slice(colon + 1)] : [text, text];
+  if (source === "" || target === "") throw new UsageError(`--mount expects FOLDER or FOLDER:PLACE, ${JSON.stringify(text)} was given`);
+  const plain = (path: string): string => path.replace(/^(\.\/)+/, "").replace(/(.)\/+$/, "$1");
+  return { source: plain(source), target: plain(target) };
+}
+
 function answersOf({ options }: CommandInput): Parameters<typeof initFolder>[1] {
   const direction = textOption(options, "direction");
   if (direction !== undefined && direction !== "maximize" && direction !== "minimize")
     throw new UsageError(`--direction expects maximize or minimize, ${direction} was given`);
-  const [run, metric, pattern, name] = ["run", "metric", "pattern", "name"].map((option) => textOption(options, option));
+  const [run, metric, pattern, name, metricFile, wall] = ["run", "metric", "pattern", "name", "metricFile", "wall"].map((option) =>
+    textOption(options, option),
+  );
+  if (pattern !== undefined && metricFile !== undefined)
+    throw new UsageError("--pattern is about what is printed, --metric-file about a file: give one of the two");
   return {
+    ...(Array.isArray(options.mount) ? { mounts: options.mount.map((text) => mountOf(String(text))) } : {}),
+    ...(metricFile === undefined ? {} : { metricFile: metricFile.replace(/^(\.\/)+/, "") }),
+    ...(wall === undefined ? {} : { wall: wall.replace(/^([\d.]+)\s*([a-z]+)$/i, "$1 $2") }),
     ...(Array.isArray(options.edit) ? { edit: options.edit.map(String) } : {}),
     ...(run === undefined ? {} : { run }),
     ...(metric === undefined ? {} : { metric }),
