@@ -1,15 +1,10 @@
-import { TrialistError } from "../../core/protocol/errors.js";
 import { isGlob } from "./globs.js";
 import type { MetricGuess } from "./init-metrics.js";
 import { commandOf, type FolderFacts, list, lookAtFolder, type Proposal, proposalFor } from "./init-proposal.js";
+import { InitRefusedError } from "./init-refused.js";
 import { programOf } from "./init-sources.js";
 import type { InitAnswers } from "./init-text.js";
 import { shellWord } from "./init-toolchain.js";
-
-/** `trialist init` cannot write an environment from what it was told. */
-export class InitRefusedError extends TrialistError {
-  readonly kind = "refused";
-}
 
 /** Asks a person; the command line brings one that draws on the terminal. */
 export interface Prompter {

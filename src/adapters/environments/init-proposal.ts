@@ -5,6 +5,7 @@ import { findData, type MountGuess } from "./init-data.js";
 import type { ScriptGuess } from "./init-entry-points.js";
 import { type GitFacts, lookAtGit } from "./init-git.js";
 import { findMetrics, type MetricGuess } from "./init-metrics.js";
+import { noFolder } from "./init-refused.js";
 import { findScripts, standsOut } from "./init-scripts.js";
 import { programOf, readSource, type SourceFile } from "./init-sources.js";
 import { findInterpreters, packageNotes } from "./init-toolchain.js";
@@ -35,7 +36,8 @@ export interface Proposal {
 
 /** Looks at a folder; nothing in it is run. */
 export async function lookAtFolder(given: string): Promise<FolderFacts> {
-  const folder = await realpath(given);
+  const folder = await realpath(given).catch(() => null);
+  if (folder === null) throw noFolder(given);
   const git = await lookAtGit(folder);
   const files = (git === null ? null : await listUnignored(folder)) ?? (await listFolder(folder));
   const scripts = await findScripts(folder, files);

@@ -22,10 +22,18 @@ export interface InitAnswers {
   readonly mounts?: readonly { readonly source: string; readonly target: string }[] | undefined;
   /** Wall-clock limit, such as "10 min". */
   readonly wall?: string | undefined;
-  /** Memory limit, such as "4 GiB". */
-  readonly memory?: string | undefined;
   /** Why the folder suggested what nobody gave. */
   readonly reasons?: readonly string[] | undefined;
+}
+
+/** What only a measurement of the baseline can tell. */
+export interface MeasuredFacts {
+  readonly wall?: string;
+  readonly memory?: string;
+  /** The number differs from seed to seed, so that winners can be confirmed. */
+  readonly varies?: boolean;
+  /** A line for whoever opens the file: why the baseline gave no number. */
+  readonly note?: string;
 }
 
 /** Limits of a program that was never measured. */
@@ -48,7 +56,7 @@ function nestedPattern(metric: string): string {
 
 /**
  * The command with the JSON file brought to where outputs are collected. One that lies in the pack goes first: what a
- * program did not write itself is no result. A missing file is for the collector to find, so `cp` may fail.
+ * program did not write itself is no result. A missing file is for the collector to find.
  */
 export function collecting(run: string, file: string): string {
   if (/TRIALIST_OUTPUT|\{output\}/.test(run)) return run;
@@ -56,8 +64,9 @@ export function collecting(run: string, file: string): string {
   const folder = slash < 0 ? "" : file.slice(0, slash);
   const before = `${folder === "" ? "" : `mkdir -p ${shellWord(folder)}; `}rm -f ${shellWord(file)}; `;
   const target = folder === "" ? '"$TRIALIST_OUTPUT"' : `"$TRIALIST_OUTPUT"/${shellWord(folder)}`;
-  const after = `${folder === "" ? "" : `mkdir -p ${target}; `}cp -P ${shellWord(file)} ${target}/ || :`;
-  return `${before}${/[;|&\n#]/.test(run) ? `( ${run}\n)` : run} && { ${after}; }`;
+  // Only what is a file: to copy a FIFO would wait for ever.
+  const after = `if [ -f ${shellWord(file)} ]; then ${folder === "" ? "" : `mkdir -p ${target}; `}cp -P ${shellWord(file)} ${target}/; fi`;
+  return `${before}${/[;|&\n#]/.test(run) ? `( ${run}\n)` : run} && ${after}`;
 }
 
 /** JSON's strings are YAML's double-quoted ones, except for two line separators. */
@@ -80,15 +89,39 @@ function sourceText({ metric, metricFile, pattern }: InitAnswers): string {
   return `{ stdout: ${single(pattern ?? defaultPattern(metric))}, stage: run } # the last match counts`;
 }
 
+/** One comment line, whatever a program printed. */
+function noteText(note: string | undefined): string {
+  if (note === undefined) return "";
+  const line = note.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\s]+/gu, " ").slice(0, 500);
+  return `# NOTE: when this was written, the baseline gave no number: ${line}\n`;
+}
+
+function promotionText(varies: boolean): string {
+  if (varies)
+    return `promotion:
+  # confirmed: the number differed from seed to seed, so what looks better is measured again on fresh seeds, each beside the
+  # best so far. More confirmations see smaller gains.
+  rule: confirmed
+  confirmations: 2
+`;
+  return `promotion:
+  # threshold: a change counts when it gains more than the baseline's own noise. When all repetitions print the same
+  # number there is no noise, and any gain above minimum_gain counts. If your program draws at random, let it read the
+  # variable TRIALIST_SEED and write "rule: confirmed" here: winners are then measured again on fresh seeds.
+  rule: threshold
+  minimum_gain: 0
+`;
+}
+
 /** The text of `environment.yaml`, with the reasons of what it chose. */
-export function contractText(answers: InitAnswers, use: string | null): string {
+export function contractText(answers: InitAnswers, use: string | null, found: MeasuredFacts = {}): string {
   const better = answers.direction === "maximize" ? "higher" : "lower";
   const { metricFile: file, usesOutputFolder: own } = answers;
   const reports = file === undefined ? "prints" : "reports";
   const description =
     answers.description ?? `Change ${answers.edit.join(", ")} so that \`${answers.run}\` ${reports} a ${better} ${answers.metric}.`;
   return `# Written by \`trialist init\`. Freely edited by you, frozen when a run starts.
-schema: trialist/environment@1
+${noteText(found.note)}schema: trialist/environment@1
 name: ${quoted(answers.name)}
 
 # What researchers are told. Say what the program does, what may be tried, and what would be cheating.
@@ -103,7 +136,7 @@ stages:
   - name: run
     trust: candidate # no network, no home folder, only the files of this folder
     run: ${quoted(file === undefined || own === true ? answers.run : collecting(answers.run, file))}${file === undefined ? "" : `\n    outputs: [${quoted(globOfPath(file))}] # below $TRIALIST_OUTPUT, which the command copies it to`}
-    limits: { wall: ${answers.wall ?? unmeasured.wall}, memory: ${answers.memory ?? unmeasured.memory}, cpus: 1 }
+    limits: { wall: ${answers.wall ?? found.wall ?? unmeasured.wall}, memory: ${found.memory ?? unmeasured.memory}, cpus: 1 }
 
 metrics:
   # Taken from what the program itself ${file === undefined ? "prints" : "writes"}, so it is marked *self-reported* everywhere: a changed program could ${file === undefined ? "print" : "write"}
@@ -115,11 +148,5 @@ metrics:
 
 noise: { calibrate: 5 } # how often the baseline is run before the search, to see how far the number varies by itself
 
-promotion:
-  # threshold: a change counts when it gains more than the baseline's own noise. When all repetitions print the same
-  # number there is no noise, and any gain above minimum_gain counts. If your program draws at random, let it read the
-  # variable TRIALIST_SEED and write "rule: confirmed" here: winners are then measured again on fresh seeds.
-  rule: threshold
-  minimum_gain: 0
-`;
+${promotionText(found.varies === true)}`;
 }

@@ -3,15 +3,16 @@ import { isAbsolute, join, relative } from "node:path";
 import { execa } from "execa";
 import { entryAt, listFolder, listUnignored } from "./folder-files.js";
 import { globOfPath, isGlob, normalizeGlob, pathFault, pathMatcher } from "./globs.js";
-import { InitRefusedError } from "./init-answers.js";
 import { missingModules, resolveRunCommand } from "./init-interpreter.js";
-import { contractText, type InitAnswers } from "./init-text.js";
+import { InitRefusedError, noFolder } from "./init-refused.js";
+import { contractText, type InitAnswers, type MeasuredFacts } from "./init-text.js";
 import { type LoadedEnvironment, loadEnvironment } from "./load.js";
 import { contractFile } from "./pack-layout.js";
 import { didYouMean } from "./suggestions.js";
 
-export { askAnswers, completeAnswers, InitRefusedError, type Prompter } from "./init-answers.js";
-export type { InitAnswers } from "./init-text.js";
+export { askAnswers, completeAnswers, type Prompter } from "./init-answers.js";
+export { InitRefusedError } from "./init-refused.js";
+export type { InitAnswers, MeasuredFacts } from "./init-text.js";
 
 export interface InitResult {
   /** Files that were written, by absolute path. */
@@ -19,6 +20,8 @@ export interface InitResult {
   readonly environment: LoadedEnvironment;
   /** What a person should know before the first run. */
   readonly notes: readonly string[];
+  /** Writes the file anew with what only a measurement could tell. */
+  readonly rewrite: (found: MeasuredFacts) => Promise<LoadedEnvironment>;
 }
 
 /**
@@ -32,13 +35,7 @@ export async function initEnvironment(
   options: { readonly force: boolean; readonly pathVariable: string },
 ): Promise<InitResult> {
   const folder = await realpath(given).catch(() => null);
-  if (folder === null)
-    throw new InitRefusedError({
-      expected: "an existing folder",
-      found: "nothing there",
-      where: given,
-      todo: "Create it, or change into the folder with your script.",
-    });
+  if (folder === null) throw noFolder(given);
   const file = join(folder, contractFile);
   if (!options.force && (await stat(file).catch(() => null)) !== null) {
     throw new InitRefusedError({
@@ -50,7 +47,8 @@ export async function initEnvironment(
   }
   const edit = await editableGlobs(folder, answers.edit);
   const command = await resolveRunCommand(folder, answers.run, options.pathVariable);
-  const text = contractText({ ...answers, edit, run: command.run }, command.use);
+  const resolved = { ...answers, edit, run: command.run };
+  const text = contractText(resolved, command.use);
   const environment = await loadEnvironment(folder, text);
   await replaceFile(file, text);
   const ignored = await ignoreRuns(folder);
@@ -61,7 +59,13 @@ export async function initEnvironment(
     ...(command.use === null ? await moduleNotes(folder, environment) : []),
     ...ignored.notes,
   ];
-  return { wrote: [file, ...ignored.wrote], environment, notes };
+  const rewrite = async (found: MeasuredFacts): Promise<LoadedEnvironment> => {
+    const anew = contractText(resolved, command.use, found);
+    const checked = await loadEnvironment(folder, anew);
+    await replaceFile(file, anew);
+    return checked;
+  };
+  return { wrote: [file, ...ignored.wrote], environment, notes, rewrite };
 }
 
 /** Every named file exists and lies inside; names with characters that globs give a meaning are written so that they match. */

@@ -18,6 +18,10 @@ export interface AloneWish {
   readonly purpose: "in-loop" | "held-out";
   /** Folder of the held-out split, for a look alone. */
   readonly heldoutFolder: string | null;
+  /** Hears of each execution while it runs. */
+  readonly onStart?: (executionId: string, stage: Stage) => void;
+  /** Asked before each stage: true ends the measurement there. */
+  readonly halted?: () => boolean;
 }
 
 export interface AloneResult {
@@ -28,6 +32,8 @@ export interface AloneResult {
   readonly reason: string | null;
   readonly wallMs: number;
   readonly outcome: EndedStage["outcome"] | null;
+  /** Every execution that came to an end, in order. */
+  readonly stages: readonly EndedStage[];
 }
 
 /** Takes a candidate through stages once, on one seed, without a run. */
@@ -43,6 +49,7 @@ export async function measureAlone(
   try {
     for (const stage of host.prepared.environment.stages.filter(wish.belongs)) {
       for (let repeat = 1; repeat <= stage.repeats; repeat++) {
+        if (wish.halted?.() === true) return failure(ended, "halted", "it was stopped");
         const failed = await perform(host, wish, folders, id, manifest, seed, stage, repeat, ended);
         if (failed !== null) return failure(ended, failed.ended, failed.reason);
       }
@@ -56,6 +63,7 @@ export async function measureAlone(
         reason: null,
         wallMs: wallOf(ended),
         outcome: ended.at(-1)?.outcome ?? null,
+        stages: ended,
       };
     return failure(ended, result.kind === "ended" ? result.status : result.kind, result.reason);
   } finally {
@@ -66,7 +74,7 @@ export async function measureAlone(
 
 async function perform(
   host: AloneHost,
-  { heldoutFolder }: AloneWish,
+  { heldoutFolder, onStart }: AloneWish,
   folders: AttemptFolders,
   id: string,
   manifest: CandidateManifest,
@@ -94,6 +102,7 @@ async function perform(
       ...(stage.trust === "held-out" && heldoutFolder !== null ? { heldoutFolder } : {}),
     }),
   );
+  onStart?.(executionId, stage);
   const found = await host.executor.wait(executionId);
   if (found.state === "gone") return { ended: "infrastructure_error", reason: found.reason };
   const { stdout, stderr } = await host.executor.output(executionId);
@@ -102,8 +111,8 @@ async function perform(
     repeat,
     executionId,
     outcome: found.outcome,
-    stdout: host.putBlob(stdout.tail),
-    stderr: host.putBlob(stderr.tail),
+    stdout: host.putBlob(Buffer.concat([stdout.head, stdout.tail])),
+    stderr: host.putBlob(Buffer.concat([stderr.head, stderr.tail])),
   };
   ended.push(last);
   const verdict: EvaluatorVerdict | null = stage.trust === "candidate" ? null : readEvaluatorFile(host, folders, stage, last);
@@ -116,7 +125,7 @@ async function perform(
 }
 
 function failure(ended: readonly EndedStage[], how: string, reason: string): AloneResult {
-  return { ended: how, values: null, records: null, reason, wallMs: wallOf(ended), outcome: ended.at(-1)?.outcome ?? null };
+  return { ended: how, values: null, records: null, reason, wallMs: wallOf(ended), outcome: ended.at(-1)?.outcome ?? null, stages: ended };
 }
 
 function wallOf(ended: readonly EndedStage[]): number {

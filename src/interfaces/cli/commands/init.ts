@@ -1,7 +1,11 @@
-import { resolve } from "node:path";
-import { initFolder } from "../../../app/init.js";
-import { printable } from "../../../research/report/hostile-text.js";
+import { relative, resolve } from "node:path";
+import { openHost } from "../../../app/environments.js";
+import { initFolder, type MeasuredInit, measureInit } from "../../../app/init.js";
+import { oneLine, printable } from "../../../research/report/hostile-text.js";
+import { duration } from "../../../research/report/numbers.js";
 import { type CliCommand, type CommandInput, exitCodes, textOption } from "../command.js";
+import { measuredLines } from "../init-lines.js";
+import type { Terminal } from "../terminal.js";
 import { UsageError } from "../usage-error.js";
 
 /** Turns a folder with a script into an environment. */
@@ -9,7 +13,7 @@ export const command: CliCommand = {
   describe(program) {
     program
       .description(
-        "Turns a folder with one script into an environment, by asking or by flags. Writes environment.yaml, and in a git repository a line of .gitignore.",
+        "Turns a folder with a program into an environment: looks at it, asks or takes flags, writes environment.yaml (and in a git repository a line of .gitignore), then measures the program once.",
       )
       .argument("[folder]", "the folder", ".")
       .option("--yes", "do not ask: take the flags, and what the folder suggests", false)
@@ -26,6 +30,7 @@ export const command: CliCommand = {
       )
       .option("--wall <duration>", "wall-clock limit of a trial, such as `2 h` (default: 10 min)")
       .option("--name <name>", "name of the environment (default: the folder's)")
+      .option("--no-baseline", "write the file and measure nothing")
       .option("--force", "replace an environment.yaml that is there", false)
       .addHelpText(
         "after",
@@ -34,16 +39,57 @@ export const command: CliCommand = {
   },
   async run(input) {
     const folder = resolve(input.folder, input.args[0] ?? ".");
-    const made = await initFolder(folder, answersOf(input), { ask: input.options.yes !== true, force: input.options.force === true });
-    for (const file of made.wrote) input.terminal.say(`wrote ${file}`);
+    const ask = input.options.yes !== true;
+    const made = await initFolder(folder, answersOf(input), { ask, force: input.options.force === true });
+    for (const file of made.wrote) input.terminal.say(`wrote ${printable(file)}`);
     for (const note of made.notes) input.terminal.say(printable(note));
-    input.terminal.say(
-      "Next: `trialist check .`, then `trialist run . --researcher 'command:python3 propose.py'`, where the command writes its proposals; `trialist run --help` shows how.",
-    );
-    input.terminal.data({ wrote: made.wrote, notes: made.notes, name: made.environment.environment.name });
-    return exitCodes.ok;
+    const measured = input.options.baseline === false ? null : await measure(input.terminal, made, ask);
+    const path = printable(shown(folder, input.folder));
+    if (measured !== null) for (const line of measuredLines(measured, made.environment.environment.metrics)) input.terminal.say(line);
+    if (measured === null || measured.costs !== null) input.terminal.say(nextSteps(path));
+    input.terminal.data({ wrote: made.wrote, notes: made.notes, name: made.environment.environment.name, ...measured });
+    return measured === null ? exitCodes.ok : exitCodeOf(measured.baseline.status);
   },
 };
+
+/** Measures the baseline with live progress; Ctrl-C stops it, and what was written stays. */
+async function measure(terminal: Terminal, made: Awaited<ReturnType<typeof initFolder>>, ask: boolean): Promise<MeasuredInit> {
+  const controller = new AbortController();
+  const stop = (): void => controller.abort();
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.on(signal, stop);
+  const [stage] = made.environment.environment.stages;
+  terminal.note(`measuring the baseline once, for at most ${duration(stage?.limits.wallMs ?? null)}; Ctrl-C stops it`);
+  try {
+    return await measureInit(await openHost(), made, {
+      ask,
+      signal: controller.signal,
+      listener: {
+        progress: (line) => terminal.note(line),
+        live: (name, elapsedMs, lastLine) => terminal.live(oneLine(`${name}: ${duration(elapsedMs)}  ${lastLine}`)),
+      },
+    });
+  } finally {
+    for (const signal of signals) process.off(signal, stop);
+    terminal.live("");
+  }
+}
+
+function exitCodeOf(status: string): number {
+  if (status === "measured") return exitCodes.ok;
+  if (status === "interrupted") return exitCodes.interrupted;
+  return status === "infrastructure_error" ? exitCodes.infrastructure : exitCodes.corrupt;
+}
+
+/** The folder as the next command names it. */
+function shown(folder: string, from: string): string {
+  const path = relative(from, folder);
+  return path === "" ? "." : /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
+function nextSteps(path: string): string {
+  return `Next: \`trialist check ${path}\`, then \`trialist run ${path} --researcher 'command:python3 propose.py'\`, where the command writes its proposals; \`trialist run --help\` shows how.`;
+}
 
 function several(value: string, before: string[] | undefined): string[] {
   return [...(before ?? []), value];
