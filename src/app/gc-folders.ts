@@ -22,7 +22,8 @@ export interface KnownRun {
 
 /** A copy or a preparation that is being made looks like one that was left: it is, when nothing happened in it for so long. */
 const leftAfterMs = 86_400_000;
-const lookFolder = /-look-(\d+)$/;
+/** Of looks, packets that are made, and packets that are measured again: with the process that works in it. */
+const lookFolder = /-(?:look|pack|rescore)-(\d+)$/;
 
 /** Scratch and executor folders of runs that are over, and of looks whose process is gone. */
 export async function foldersOfEndedRuns(host: Host, runs: readonly KnownRun[]): Promise<UnneededFolder[]> {

@@ -71,7 +71,7 @@ export async function packRun(
   const secrets = secretsOf(host.variables);
   const claims = claimsOf(inspected, trial, secrets.redact);
   const frozen = await frozenByDigest(host, claims.environment.digest);
-  const staging = host.cache.folder("scratch", `pack-${process.pid}-${randomBytes(4).toString("hex")}`);
+  const staging = host.cache.folder("scratch", `${randomBytes(6).toString("hex")}-pack-${process.pid}`);
   const stage = new Staging(join(staging, packetRoot), secrets.redact);
   try {
     const { candidate, comparator, baseline } = claims.candidates;

@@ -56,7 +56,7 @@ function broughtFolder({ dataFolder, environment }: FrozenEnvironment, part: (ty
 }
 
 async function preparedData(host: Host, frozen: FrozenEnvironment, { sandbox, progress }: Choice): Promise<DataFolders> {
-  const root = host.cache.folder("executors", `pack-${process.pid}-${randomBytes(4).toString("hex")}`);
+  const root = host.cache.folder("executors", `${randomBytes(6).toString("hex")}-pack-${process.pid}`);
   const executor = createLocalExecutor({ root });
   try {
     return await prepareData(frozen, host.cache, executor, sandbox, progress);

@@ -47,7 +47,7 @@ export async function rescorePacket(
   signal: AbortSignal,
 ): Promise<RescoreAnswer> {
   assertUsable(await probeSandbox());
-  const key = `rescore-${process.pid}-${randomBytes(4).toString("hex")}`;
+  const key = `${randomBytes(6).toString("hex")}-rescore-${process.pid}`;
   const work = host.cache.folder("scratch", key);
   await mkdir(join(work, "attempts"), { recursive: true, mode: 0o755 });
   const executor = stoppableExecutor(createLocalExecutor({ root: host.cache.folder("executors", key) }), signal);

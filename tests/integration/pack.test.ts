@@ -166,6 +166,6 @@ describe("pack", () => {
       expect.stringMatching(/one of them in environment\/pack\/evaluate\.sh/),
       false,
     ]);
-    expect(lab.scratch().filter((name) => name.startsWith("pack-"))).toEqual([]);
+    expect(lab.scratch().filter((name) => name.includes("-pack-"))).toEqual([]);
   });
 });
