@@ -4,6 +4,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { openSqliteLedger } from "../../src/adapters/ledger/sqlite-ledger.js";
 import { createRun, runKey } from "../../src/app/create-run.js";
 import { type Host, openHost } from "../../src/app/environments.js";
+import { extendRun } from "../../src/app/extend-run.js";
+import { forkRun } from "../../src/app/fork-run.js";
 import { collectGarbage, type GarbageKind, type GarbageReport } from "../../src/app/gc.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { operate } from "../../src/app/operate.js";
@@ -214,4 +216,30 @@ test("folders of runs that are over, leftovers and, when asked for, what nothing
   await gc(true, { cacheOlderThanMs: 30 * 86_400_000 });
   expect(exists()).toEqual({ scratch: false, unknownScratch: false, partial: false, freshPartial: true, unused: false, import: false });
   for (const name of used) expect(existsSync(host.cache.folder("environments", name))).toBe(true);
+});
+
+test("a fork that begins before outputs were removed says itself that they are gone, and checks out", async () => {
+  await finishedRun("run");
+  await gc(true);
+  const inherited = { stop: {}, researchers: null, seed: null, parallel: null, frozen: false, afterHeldoutLook: null };
+  const request = { ...inherited, name: "fork", at: "t2", reason: "the test forks", caps: { trials: { more: 1 } } };
+  await forkRun(project, host, "run", request);
+  expect(await verifyRun(project, "fork")).toMatchObject({ ok: true, problem: null });
+  const { ledger, close } = inspectRun(project, "fork");
+  const pruned = [...ledger.read()].flatMap(({ type, data }) =>
+    type === "run.blobs_pruned" ? (data as { digests: string[] }).digests : [],
+  );
+  close();
+  // The small and the large one of the trial that was not kept.
+  expect(pruned).toHaveLength(2);
+});
+
+test("folders of a run that is over stay once it was extended", async () => {
+  await finishedRun("run");
+  expect(await lab.leftovers()).toEqual([]);
+  mkdirSync(host.cache.folder("scratch", runKey(project.existingRun("run"))), { recursive: true });
+  expect(items(await gc(false), "folders")).toBeGreaterThan(0);
+  const request = { caps: { trials: { more: 1 } }, stop: {}, reason: "the test wants more", frozen: false, afterHeldoutLook: null };
+  await extendRun(project, host, "run", request);
+  expect(items(await gc(false), "folders")).toBe(0);
 });
