@@ -1,29 +1,30 @@
 import { askOwner } from "../adapters/ledger/owner-socket.js";
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { isRunning } from "../core/harness/due.js";
+import { configurationOf } from "../core/harness/state.js";
 import type { OperatorCommand } from "../core/protocol/commands.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { Run } from "../research/runner/run.js";
 import { HookDelivery } from "./hook-delivery.js";
+import { inspectRun } from "./inspect.js";
 import { loadModelConfiguration } from "./model-configuration.js";
+import { type CandidateMessage, longestMessage, type Performed, perform } from "./perform.js";
 import type { Project } from "./project.js";
 
 /** What became of an operator's command. */
-export interface Operated {
+export interface Operated extends Performed {
   /** The owner carried it out, or this process did since nobody owns the run. */
   readonly by: "owner" | "this process";
-  readonly phase: string;
-  readonly version: number;
 }
 
 /**
  * Brings a person's command to a run: through its owner's socket, or directly when nobody owns it.
  * @throws RefusedError when the run does not allow it
  */
-export async function operate(project: Project, name: string, command: OperatorCommand): Promise<Operated> {
+export async function operate(project: Project, name: string, command: OperatorCommand | CandidateMessage): Promise<Operated> {
   const folder = project.existingRun(name);
-  const answer = await askOwner(folder, command);
-  if (answer !== null) return { by: "owner", ...(answer.result as { phase: string; version: number }) };
+  const answer = await askOwner(folder, command, command.type === "add_candidate" ? { maxLength: longestMessageTo(project, name) } : {});
+  if (answer !== null) return { by: "owner", ...(answer.result as Performed) };
   const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
   try {
     const run = Run.open(ledger, Date.now);
@@ -32,11 +33,10 @@ export async function operate(project: Project, name: string, command: OperatorC
       run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: ledger.lastHeartbeat()?.at ?? null });
     const hooks = await hooksOf(project, name, run);
     try {
-      run.dispatch(command);
+      return { by: "this process", ...perform(run, command, (each) => run.dispatch(each)) };
     } finally {
       await hooks?.close(true);
     }
-    return { by: "this process", phase: run.state.phase, version: run.state.version };
   } finally {
     ledger.close();
   }
@@ -51,4 +51,10 @@ async function hooksOf(project: Project, name: string, run: Run): Promise<HookDe
     if (error instanceof RefusedError) return null;
     throw error;
   }
+}
+
+function longestMessageTo(project: Project, name: string): number {
+  const { state, close } = inspectRun(project, name);
+  close();
+  return longestMessage(configurationOf(state).environment.surface);
 }

@@ -11,7 +11,6 @@ import { isRunning } from "../core/harness/due.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { ServeTools } from "../core/ports/session-agent.js";
-import { operatorCommand } from "../core/protocol/commands.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { researchersIn } from "../core/protocol/run.js";
 import { Slots } from "../research/engine/slots.js";
@@ -25,6 +24,7 @@ import { HookDelivery } from "./hook-delivery.js";
 import type { HookWishes } from "./hooks.js";
 import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
 import { isOptimizer, prepareOptimizers } from "./optimizers.js";
+import { longestMessage, perform } from "./perform.js";
 import type { Project } from "./project.js";
 import { makeResearcherFolder } from "./researcher-folder.js";
 import { modelParts, researchersOf, sessionModelsOf } from "./researchers.js";
@@ -150,9 +150,8 @@ async function drive(
     sessionAgents: sessionAgentsOf({ ...parts, ...modelParts(parts), scratch, serveTools: serveTools ?? null }),
   });
   run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: run.ledger.lastHeartbeat()?.at ?? null });
-  const server = await serveOwner(folder, (command) => {
-    runner.command(operatorCommand.parse(command));
-    return { phase: run.state.phase, version: run.state.version };
+  const server = await serveOwner(folder, (asked) => perform(run, asked, (command) => runner.command(command)), {
+    maxLength: longestMessage(configuration.environment.surface),
   });
   return { run, runner, close: () => close(run, executor, server, scratch, hooks) };
 }

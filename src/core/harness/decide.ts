@@ -6,7 +6,7 @@ import { extend } from "./decide/extend.js";
 import { fork } from "./decide/fork.js";
 import { endAttempt, endStage, startAttempt, startStage } from "./decide/measurements.js";
 import { pruneBlobs } from "./decide/prune.js";
-import { dequeue, enqueue, requeue } from "./decide/queue.js";
+import { cancelTrial, dequeue, enqueue, requeue } from "./decide/queue.js";
 import {
   cancel,
   commitKnowledge,
@@ -37,6 +37,7 @@ const handlers: Handlers = {
   enqueue,
   dequeue,
   requeue,
+  cancel_trial: cancelTrial,
   open_session: openSession,
   reserve_turn: reserveTurn,
   end_turn: endTurn,

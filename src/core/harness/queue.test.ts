@@ -98,6 +98,56 @@ describe("the operator's queue", () => {
     expect(run.events.filter(({ type }) => type === "queue.removed")).toHaveLength(1);
     expect(admitted(run)).not.toContain("h");
   });
+
+  it("drops an entry whose content was measured while it waited", () => {
+    const run = started();
+    enqueue(run, "one");
+    enqueue(run, "one");
+    run.work();
+    expect(admitted(run)).toEqual(["by hand: one", "try c1", "try c2", "try c3"]);
+    expect(run.events.find(({ type }) => type === "queue.removed")?.data).toMatchObject({
+      entry: "q2",
+      reason: expect.stringMatching(/same content as trial t1/),
+    });
+  });
+
+  it("takes nothing in once the run is finishing", () => {
+    const run = started();
+    untilAdmitted(run, "t1");
+    run.dispatch({ at: run.at, type: "finish", reason: "enough" });
+    expect(() => enqueue(run, "late")).toThrow(/finishing/);
+  });
+});
+
+/** Works until this trial is admitted and nothing of it runs. */
+function untilAdmitted(run: SimulatedRun, trial: string): void {
+  for (let step = 0; step < 500 && run.state.trials[trial] === undefined; step++) run.work(1);
+}
+
+describe("a trial that waits", () => {
+  it("is cancelled: it has used its trial, and the run goes on", () => {
+    const run = started();
+    untilAdmitted(run, "t1");
+    run.dispatch({ at: run.at, type: "cancel_trial", trial: "t1", reason: "not that" });
+    expect(run.state.trials["t1"]).toMatchObject({ phase: "ended", status: "cancelled", reason: "not that" });
+    expect(run.state.measurements).toEqual({});
+    expect(Object.values(run.state.plans)).toMatchObject([{ status: "cancelled" }]);
+    run.work();
+    expect(run.state).toMatchObject({ phase: "finished", openTrials: [], statuses: { cancelled: 1 }, budget: { spent: { trials: 4 } } });
+  });
+
+  it("is not cancelled while something of it runs, nor once it has ended, nor what is no searched trial", () => {
+    const run = started();
+    untilAdmitted(run, "t1");
+    const cancel = (trial: string) => () => decide(run.state, { at: 1, type: "cancel_trial", trial, reason: "r" });
+    const [measurement = ""] = Object.keys(run.state.measurements);
+    run.dispatch({ at: run.at, type: "start_attempt", measurement });
+    expect(cancel("t1")).toThrow(/nothing runs.*being measured/);
+    expect(cancel("t0")).toThrow(/searched trial/);
+    expect(cancel("toString")).toThrow(/searched trial/);
+    run.work();
+    expect(cancel("t1")).toThrow(/run that is not over/);
+  });
 });
 
 function candidateBaseline(): {

@@ -174,6 +174,8 @@ export const operatorCommand = z.discriminatedUnion("type", [
     before: z.string().max(20).nullable(),
     reason: z.string().min(1).max(2000),
   }),
+  /** Ends a trial that waits for its measurement, before anything of it runs. */
+  z.strictObject({ type: z.literal("cancel_trial"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
   z.strictObject({ type: z.literal("retract"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
   /** Blobs that are about to be removed. */
   z.strictObject({

@@ -30,6 +30,7 @@ export const commands: readonly Entry[] = [
   { name: "apply", summary: "put a candidate into the working tree", load: () => import("./commands/apply.js") },
   { name: "heldout", summary: "score a candidate on the held-out split; counted as a look", load: () => import("./commands/heldout.js") },
   { name: "report", summary: "write a run's report and its exports", load: () => import("./commands/report.js") },
+  { name: "queue", summary: "list what waits in a run; add candidates, remove, move", load: () => import("./commands/queue.js") },
   { name: "note", summary: "tell the researchers of a run something", load: () => import("./commands/note.js") },
   { name: "retract", summary: "mark a trial as invalid, with all that stood on it", load: () => import("./commands/retract.js") },
   { name: "verify", summary: "recompute a run's records and name the first bad one", load: () => import("./commands/verify.js") },

@@ -150,7 +150,8 @@ function operated({ action, reason, subject }: EventData<"operator.acted">, plac
     case "cancel":
       return [cause({ type: action, reason })];
     case "retract":
-      return subject === null ? [] : [cause({ type: "retract", trial: subject, reason })];
+    case "cancel_trial":
+      return subject === null ? [] : [cause({ type: action, trial: subject, reason })];
     default:
       return [];
   }

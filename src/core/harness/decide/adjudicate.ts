@@ -9,8 +9,7 @@ import { drawsOf } from "../draw.js";
 import { configurationOf, type RunState, type Trial, type TrialResult, trialOf } from "../state.js";
 import { calibrate } from "./calibrate.js";
 import { type Handler, only, refuse } from "./decision.js";
-import { closePlan } from "./run.js";
-import { trialEnded } from "./trial-end.js";
+import { closePlan, trialEnded } from "./trial-end.js";
 
 type Adjudicate = Extract<Command, { type: "adjudicate" }>;
 type Records = Adjudicate["records"];

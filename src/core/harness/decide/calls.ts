@@ -11,7 +11,7 @@ import { drawsOf } from "../draw.js";
 import { hasRoomForRound, roundReservation } from "../reservations.js";
 import { activeTime, configurationOf, type OpenCall, type QueueEntry, type RunState, trialNamed } from "../state.js";
 import { viewBuilders } from "../views.js";
-import { candidateViolations } from "./candidates.js";
+import { candidateViolations, triedAs } from "./candidates.js";
 import { type Handler, only, refuse, withBlobs } from "./decision.js";
 import { goodEnough } from "./good-enough.js";
 import { finishing, knowledgeEvents } from "./run.js";
@@ -143,8 +143,10 @@ function dueRemeasurement(state: RunState): RunEvent | null {
 
 /** What waits in the queue was checked when it came; what it stands on may have fallen since. */
 function admitQueued(state: RunState, entry: QueueEntry): Decision {
-  if (trialNamed(state, entry.base)?.retracted !== false)
-    return only({ type: "queue.removed", data: { entry: entry.id, reason: `its base ${entry.base} was retracted` } });
+  const drop = (reason: string): Decision => only({ type: "queue.removed", data: { entry: entry.id, reason } });
+  if (trialNamed(state, entry.base)?.retracted !== false) return drop(`its base ${entry.base} was retracted`);
+  const twin = triedAs(state, entry.candidate);
+  if (twin !== undefined) return drop(`it is the same content as trial ${twin}, which was measured meanwhile`);
   const plan = `p${state.counters.plan + 1}`;
   const admission: Admission = {
     by: { submitter: entry.submitter },

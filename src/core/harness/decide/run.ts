@@ -9,7 +9,7 @@ import { isWallBudget, wallBudget } from "../wall-budget.js";
 import { acted, over, refuseOver } from "./acts.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { queueAdded } from "./queue.js";
-import { trialEnded } from "./trial-end.js";
+import { closePlan, trialEnded } from "./trial-end.js";
 
 type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
 
@@ -238,12 +238,6 @@ function cancelTrials(state: RunState, reason: string): RunEvent[] {
     trialEnded({ trial: id, status: "cancelled", reason, bestAtEnd: state.leader?.trial ?? null }),
     ...closePlan(state, id, "cancelled"),
   ]);
-}
-
-/** Closes the plan that a trial realizes. */
-export function closePlan(state: RunState, trial: string, outcome: "completed" | "failed" | "cancelled"): RunEvent[] {
-  const plan = state.trials[trial]?.plan ?? null;
-  return plan === null ? [] : [{ type: "plan.closed", data: { plan, outcome } }];
 }
 
 /** The wake-up of a cap of wall-clock, where there is one. `continued`: how often the search has gone on after its end. */

@@ -1,4 +1,5 @@
 import type { EventData, RunEvent } from "../../protocol/events.js";
+import type { RunState } from "../state.js";
 
 type Ended = EventData<"trial.ended">;
 
@@ -8,4 +9,10 @@ export function trialEnded(facts: Pick<Ended, "trial" | "status" | "reason" | "b
     type: "trial.ended",
     data: { stage: null, comparatorVerdict: null, leaderVerdict: null, keptUnderAny: false, ...facts, reason: facts.reason.slice(0, 4000) },
   };
+}
+
+/** Closes the plan that a trial realizes. */
+export function closePlan(state: RunState, trial: string, outcome: "completed" | "failed" | "cancelled"): RunEvent[] {
+  const plan = state.trials[trial]?.plan ?? null;
+  return plan === null ? [] : [{ type: "plan.closed", data: { plan, outcome } }];
 }

@@ -1,0 +1,204 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { askOwner } from "../../src/adapters/ledger/owner-socket.js";
+import { inspectRun } from "../../src/app/inspect.js";
+import { Project } from "../../src/app/project.js";
+import type { RunState } from "../../src/core/harness/state.js";
+import type { StoredRunEvent } from "../../src/core/protocol/events.js";
+import type { QueueView } from "../../src/research/report/queue-view.js";
+import { commandLine, type Driven, drive, driven, type Ended } from "../support/drive.js";
+import { of } from "../support/events.js";
+import { Lab, numberPack, proposes, scoring, waiting } from "../support/lab.js";
+import type { Report, Step } from "../support/run-driver.js";
+
+/** An operator who steers a run from another process: what is measured next, and what is not. */
+const seed = 5;
+let lab: Lab;
+beforeEach(() => {
+  lab = new Lab();
+});
+afterEach(() => lab.remove());
+
+const create = (trials: number, name = "run"): Step => ({
+  do: "create",
+  name,
+  request: {
+    seed,
+    budget: { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null },
+    organization: { name: "tree", configuration: { drafts: 50 } },
+  },
+});
+const go = (name = "run"): Step => ({ do: "work", name });
+const tell = (name = "run"): Step => ({ do: "report", name });
+
+async function reported(steps: readonly Step[], name = "run"): Promise<Report> {
+  const report = (await driven(lab, [...steps, tell(name)])).at(-1);
+  if (report === undefined) throw new Error("no report");
+  return report;
+}
+
+/** A pack whose candidates may wait at the lab's gate, with a folder of editable files beside main.sh. */
+function writePack(...words: string[]): void {
+  const files = numberPack({ seed, words, rule: "any", wall: "10 min", gate: lab.gate });
+  lab.write({ ...files, "environment.yaml": (files["environment.yaml"] ?? "").replace('["main.sh"]', '["main.sh", "lib/**"]') });
+}
+
+/** A folder of a person who had an idea. */
+function idea(name: string, files: Readonly<Record<string, string>>): string {
+  const folder = join(lab.folder, "ideas", name);
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(folder, path, ".."), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  return folder;
+}
+
+async function said(...words: string[]): Promise<Ended> {
+  return commandLine(lab, ...words).ended;
+}
+
+async function queueNow(): Promise<QueueView> {
+  return JSON.parse((await said("queue", "run", "--json")).stdout) as QueueView;
+}
+
+function stateNow(): RunState {
+  const inspected = inspectRun(new Project(lab.project), "run");
+  inspected.close();
+  return inspected.state;
+}
+
+/** Resolves with the driver that works on the run, once an attempt of this measurement is on record. */
+async function workedOn(trials: number, measurement: string): Promise<Driven> {
+  await driven(lab, [create(trials)]);
+  const owner = drive(lab, [go(), tell()]);
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50)) {
+    if (stateNow().measurements[measurement]?.startedStage != null) return owner;
+  }
+  throw new Error(`${measurement} did not start`);
+}
+
+const hypotheses = (events: readonly StoredRunEvent[]): string[] => of(events, "plan.proposed").map(({ data }) => data.hypothesis);
+
+describe("the queue of a run that another process owns", () => {
+  it("is listed, added to, moved in and taken from, and is worked off before what researchers want", async () => {
+    writePack(proposes(waiting("first", 200), "of the researcher"), proposes(scoring(250), "of the researcher too"));
+    const owner = await workedOn(4, "m3");
+    const [a, b, c] = ["a", "b", "c"].map((name, index) => idea(name, { ...scoring(300 + index), "notes.md": "mine" }));
+    const reason = ["--reason", "worth a look"];
+    const added = await said("queue", "run", "add", a ?? "", "--hypothesis", "idea a\nin two lines", ...reason);
+    expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/^q1 waits in the queue of run.*\nLeft out.*: 1 of/s)]);
+    expect((await said("queue", "run", "add", b ?? "", "--hypothesis", "idea b", "--json", ...reason)).stdout).toContain('"entry": "q2"');
+    expect((await said("queue", "run", "add", c ?? "", "--hypothesis", "idea c", "--before", "q1", ...reason)).code).toBe(0);
+    expect((await said("queue", "run", "remove", "q2", "--reason", "on second thought")).code).toBe(0);
+    expect((await said("queue", "run", "move", "q3", "--reason", "later")).code).toBe(0);
+
+    const view = await queueNow();
+    expect(view.queue.map(({ entry, hypothesis, submitter, base }) => [entry, hypothesis, submitter, base])).toEqual([
+      ["q1", "idea a\nin two lines", "operator", "t0"],
+      ["q3", "idea c", "operator", "t0"],
+    ]);
+    expect(view.trials).toMatchObject([{ trial: "t1", measurements: [{ measurement: "m3", reason: "first", isRunning: true }] }]);
+    const text = (await said("queue", "run")).stdout;
+    expect(text).toMatch(/q1 +operator +from t0 +idea a in two lines/);
+    expect(text).toMatch(/t1 +measuring +first: 1 running +of the researcher/);
+    expect(await said("queue", "run", "remove", "t1", "--reason", "no")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/nothing runs/),
+    });
+
+    lab.open("first");
+    const { code, reports } = await owner.ended;
+    expect(code).toBe(0);
+    expect(reports[0]).toMatchObject({ phase: "finished", verified: { ok: true, problem: null } });
+    const events = reports[0]?.events ?? [];
+    expect(hypotheses(events)).toEqual(["of the researcher", "idea a\nin two lines", "idea c", "of the researcher too"]);
+    expect(of(events, "operator.acted").map(({ data }) => [data.action, data.subject, data.reason])).toEqual([
+      ["enqueue", "q1", "worth a look"],
+      ["enqueue", "q2", "worth a look"],
+      ["enqueue", "q3", "worth a look"],
+      ["dequeue", "q2", "on second thought"],
+      ["requeue", "q3", "later"],
+    ]);
+    expect(await said("replay", "run")).toMatchObject({ code: 0 });
+  });
+
+  it("takes a candidate of another run, and refuses what is none of this surface", async () => {
+    writePack(proposes(scoring(200), "wins elsewhere"));
+    await driven(lab, [create(1, "other"), go("other")]);
+    writePack(proposes(waiting("first", 201)));
+    const owner = await workedOn(2, "m3");
+    const reason = ["--reason", "r", "--hypothesis", "h"];
+    expect((await said("queue", "run", "add", "other:t1", "--reason", "it won there")).code).toBe(0);
+    const refusals: [string, RegExp][] = [
+      ["other:t9", /a trial of other; found "t9"/],
+      ["nobody:t1", /name of a run/],
+      ["other:t0", /same content as trial t0/],
+      [idea("empty", { "evaluate.sh": "echo 1" }), /files of the surface.*baseline/s],
+      [idea("huge", { "main.sh": "#".repeat(2 ** 20 + 1) }), /at most 1048576 bytes/],
+      [idea("newline", { "lib/a\nb.sh": "" }), /files of the surface/],
+      [idea("bell", { ...scoring(1), "lib/a\u0007b.sh": "" }), /plain file name.*control character/s],
+      [join(lab.folder, "nowhere\u001b[2J"), /a folder with the candidate's files/],
+    ];
+    const linked = idea("linked", { "lib/x.sh": "" });
+    symlinkSync("/etc/passwd", join(linked, "main.sh"));
+    refusals.push([linked, /regular files alone.*symbolic link/s]);
+    for (const [what, words] of refusals) {
+      const { code, stderr } = await said("queue", "run", "add", what, ...reason);
+      expect([code, stderr]).toEqual([2, expect.stringMatching(words)]);
+      expect(stderr).not.toContain("\u001b");
+    }
+    expect((await queueNow()).queue).toMatchObject([
+      { entry: "q1", hypothesis: "from other:t1: wins elsewhere", move: { from: "other:t1" } },
+    ]);
+    lab.open("first");
+    expect((await owner.ended).reports[0]).toMatchObject({ phase: "finished", verified: { ok: true } });
+  });
+
+  it("refuses messages that no command of ours sends, and stays", async () => {
+    writePack(proposes(waiting("first", 200)));
+    const owner = await workedOn(1, "m3");
+    const folder = new Project(lab.project).runFolder("run");
+    const good = { type: "add_candidate", base: "t0", before: null, hypothesis: "h", reason: "r", move: {} };
+    const content = Buffer.from("echo 1").toString("base64");
+    const file = (path: string) => ({ path, executable: false, content });
+    const bad: unknown[] = [
+      { ...good, files: [file("../evaluate.sh")] },
+      { ...good, files: [file("evaluate.sh")] },
+      { ...good, files: [file("/etc/passwd")] },
+      { ...good, files: [file("lib/a\nb")] },
+      { ...good, files: [file("main.sh"), file("main.sh")] },
+      { ...good, files: [file("lib/a"), file("lib/a/b")] },
+      { ...good, files: [] },
+      { ...good, files: [{ ...file("main.sh"), content: "no base64!" }] },
+      { ...good, files: Array.from({ length: 2001 }, (_, index) => file(`lib/${index}`)) },
+      { ...good, files: [file("main.sh")], base: "constructor" },
+      { ...good, files: [file("main.sh")], submitter: "somebody else" },
+      { ...good, files: [{ ...file("main.sh"), content: "A".repeat(2 ** 21) }] },
+      { type: "enqueue" },
+    ];
+    for (const message of bad) await expect(askOwner(folder, message, { maxLength: 2 ** 23 })).rejects.toThrow();
+    expect(stateNow().queue).toEqual([]);
+    expect(await askOwner(folder, { ...good, files: [file("main.sh")] })).toMatchObject({ result: { entry: "q1" } });
+    lab.open("first");
+    expect((await owner.ended).reports[0]).toMatchObject({ phase: "finished", verified: { ok: true } });
+  });
+});
+
+describe("the queue of a run that nobody owns", () => {
+  it("survives a kill: what was added meanwhile is measured once the run goes on", async () => {
+    writePack(proposes(scoring(200), "first"), proposes(scoring(220), "second"));
+    await driven(lab, [create(3)]);
+    await drive(lab, [{ do: "work", name: "run", death: { side: "after", append: 6 } }]).ended;
+    const folder = idea("a", scoring(300));
+    const added = await said("queue", "run", "add", folder, "--hypothesis", "idea", "--reason", "r", "--json");
+    expect(JSON.parse(added.stdout)).toMatchObject({ entry: "q1", by: "this process" });
+    await drive(lab, [{ do: "work", name: "run", death: { side: "before", append: 5 } }]).ended;
+    const report = await reported([go()]);
+    expect(report).toMatchObject({ phase: "finished", verified: { ok: true, problem: null } });
+    expect(hypotheses(report.events).filter((each) => each === "idea")).toHaveLength(1);
+    expect(hypotheses(report.events)).toHaveLength(3);
+    expect(await said("replay", "run")).toMatchObject({ code: 0 });
+  });
+});
