@@ -1,4 +1,5 @@
 import type { SessionRole } from "../core/harness/session-views.js";
+import { freshBase } from "../core/harness/steering.js";
 import type { ToolDescription } from "../core/ports/session-model.js";
 import { externalResearcher } from "../core/protocol/ids.js";
 import { type DeskHost, SessionDesk, type ToolResult } from "../research/sessions/desk.js";
@@ -43,7 +44,7 @@ export function openToolSession({ runner }: OwnedRun, role: SessionRole): ToolSe
 }
 
 function open(host: DeskHost, role: SessionRole): string {
-  const base = host.state.leader?.trial ?? "t0";
+  const base = freshBase(host.state);
   host.dispatch({ type: "open_session", role, researcher: externalResearcher, base, reopens: null });
   return `s${host.state.counters.session}`;
 }

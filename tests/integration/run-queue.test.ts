@@ -21,13 +21,13 @@ beforeEach(() => {
 });
 afterEach(() => lab.remove());
 
-const create = (trials: number, name = "run"): Step => ({
+const create = (trials: number, drafts = 50, name = "run"): Step => ({
   do: "create",
   name,
   request: {
     seed,
     budget: { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null },
-    organization: { name: "tree", configuration: { drafts: 50 } },
+    organization: { name: "tree", configuration: { drafts, debugProbability: 0 } },
   },
 });
 const go = (name = "run"): Step => ({ do: "work", name });
@@ -40,8 +40,9 @@ async function reported(steps: readonly Step[], name = "run"): Promise<Report> {
 }
 
 /** A pack whose candidates may wait at the lab's gate, with a folder of editable files beside main.sh. */
-function writePack(...words: string[]): void {
-  const files = numberPack({ seed, words, rule: "any", wall: "10 min", gate: lab.gate });
+function writePack(first: string | { readonly rule: "confirmed" }, ...rest: string[]): void {
+  const [rule, words] = typeof first === "string" ? (["any", [first, ...rest]] as const) : ([first.rule, rest] as const);
+  const files = numberPack({ seed, words, rule, wall: "10 min", gate: lab.gate });
   lab.write({ ...files, "environment.yaml": (files["environment.yaml"] ?? "").replace('["main.sh"]', '["main.sh", "lib/**"]') });
 }
 
@@ -73,10 +74,18 @@ function stateNow(): RunState {
 async function workedOn(trials: number, measurement: string): Promise<Driven> {
   await driven(lab, [create(trials)]);
   const owner = drive(lab, [go(), tell()]);
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50)) {
-    if (stateNow().measurements[measurement]?.startedStage != null) return owner;
-  }
-  throw new Error(`${measurement} did not start`);
+  await begun(measurement);
+  return owner;
+}
+
+/** Resolves when a stage of this measurement is on record as started. */
+async function begun(measurement: string): Promise<void> {
+  return until((state) => state.measurements[measurement]?.startedStage != null);
+}
+
+async function until(holds: (state: RunState) => boolean): Promise<void> {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50)) if (holds(stateNow())) return;
+  throw new Error(`the run did not come that far: ${JSON.stringify(await queueNow())}`);
 }
 
 const hypotheses = (events: readonly StoredRunEvent[]): string[] => of(events, "plan.proposed").map(({ data }) => data.hypothesis);
@@ -126,7 +135,7 @@ describe("the queue of a run that another process owns", () => {
 
   it("takes a candidate of another run, and refuses what is none of this surface", async () => {
     writePack(proposes(scoring(200), "wins elsewhere"));
-    await driven(lab, [create(1, "other"), go("other")]);
+    await driven(lab, [create(1, 50, "other"), go("other")]);
     writePack(proposes(waiting("first", 201)));
     const owner = await workedOn(2, "m3");
     const reason = ["--reason", "r", "--hypothesis", "h"];
@@ -200,5 +209,59 @@ describe("the queue of a run that nobody owns", () => {
     expect(hypotheses(report.events).filter((each) => each === "idea")).toHaveLength(1);
     expect(hypotheses(report.events)).toHaveLength(3);
     expect(await said("replay", "run")).toMatchObject({ code: 0 });
+  });
+});
+
+describe("a trial that the operator holds or pins", () => {
+  it("is left alone or improved next, through the owner, and everybody can see it", async () => {
+    writePack(
+      proposes(scoring(200), "one"),
+      proposes(waiting("second", 300), "two"),
+      proposes(scoring(250), "three"),
+      proposes(scoring(260), "four"),
+    );
+    await driven(lab, [create(4, 1)]);
+    const owner = drive(lab, [go(), tell()]);
+    await begun("m4");
+    expect((await said("hold", "run", "t2", "--reason", "suspicious\u001b[2J")).code).toBe(0);
+    expect((await said("pin", "run", "t1", "--reason", "simple")).stdout).toBe("t1 is pinned.\n");
+    expect(await said("pin", "run", "t2", "--reason", "no")).toMatchObject({ code: 2, stderr: expect.stringMatching(/still measured/) });
+    const status = (await said("status", "run")).stdout;
+    expect(status).toMatch(/Held back {2}t2: suspicious\\u\{1b\}\[2J\nPinned {5}t1: simple/);
+    expect((await said("show", "run")).stdout).toMatch(/t1 +t0 +keep, pinned.*\n.*t2 +t1 +measuring, held/);
+    expect((await said("show", "run", "t2")).stdout).toMatch(/measuring, held\n.*Held {7}suspicious/s);
+    expect((await queueNow()).trials).toMatchObject([{ trial: "t2", isHeld: true, measurements: [{ isRunning: true }] }]);
+    lab.open("second");
+    const { code, reports } = await owner.ended;
+    expect(code).toBe(0);
+    const events = reports[0]?.events ?? [];
+    expect(reports[0]).toMatchObject({ phase: "finished", verified: { ok: true, problem: null } });
+    expect(of(events, "trial.ended").find(({ data }) => data.trial === "t2")?.data.status).toBe("keep");
+    expect(of(events, "trial.admitted").map(({ data }) => data.base)).toEqual([null, "t0", "t1", "t1", "t1"]);
+    expect(await said("replay", "run")).toMatchObject({ code: 0 });
+  });
+
+  it("waits through a kill, does not stop the run, and is measured when it is released", async () => {
+    writePack({ rule: "confirmed" }, proposes(waiting("first", 400), "one"), proposes(waiting("second", 200), "two"));
+    await driven(lab, [create(3)]);
+    const owner = drive(lab, [go()]);
+    await begun("m3");
+    await said("queue", "run", "add", idea("a", scoring(150)), "--hypothesis", "idea", "--reason", "r");
+    expect((await said("hold", "run", "t1", "--reason", "wait")).code).toBe(0);
+    lab.open("first");
+    // Its first measurement ends; its confirmations do not begin, and what is queued is measured instead, then what is proposed.
+    await until((state) => state.trials["t3"] !== undefined);
+    owner.child.kill("SIGKILL");
+    await owner.ended;
+    expect(stateNow().trials["t1"]).toMatchObject({ phase: "provisional", pending: 4 });
+    expect(stateNow().trials["t2"]).toMatchObject({ phase: expect.stringMatching(/ended|provisional/), hypothesis: "idea" });
+    const released = await said("release", "run", "t1", "--reason", "go", "--json");
+    expect(JSON.parse(released.stdout)).toMatchObject({ steer: "free", by: "this process" });
+    lab.open("second");
+    const report = await reported([go()]);
+    expect(report).toMatchObject({ phase: "finished", verified: { ok: true, problem: null } });
+    expect(of(report.events, "trial.ended").find(({ data }) => data.trial === "t1")?.data.status).toBe("keep");
+    expect(await said("replay", "run")).toMatchObject({ code: 0 });
+    expect(await lab.leftovers()).toEqual([]);
   });
 });

@@ -112,7 +112,7 @@ export class SimulatedRun {
     }));
   }
 
-  private perform(item: Due): void {
+  perform(item: Due): void {
     this.at += 10;
     const { at } = this;
     switch (item.kind) {

@@ -23,6 +23,7 @@ import {
   suspend,
 } from "./decide/run.js";
 import { closeSession, endTurn, openSession, recordTool, reserveTurn } from "./decide/sessions.js";
+import { hold, pin, release } from "./decide/steer.js";
 import type { RunState } from "./state.js";
 
 type Handlers = { readonly [T in Command["type"]]: Handler<Extract<Command, { type: T }>> };
@@ -60,6 +61,9 @@ const handlers: Handlers = {
   finish,
   cancel,
   retract,
+  hold,
+  pin,
+  release,
   note,
   prune_blobs: pruneBlobs,
 };

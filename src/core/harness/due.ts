@@ -2,6 +2,7 @@ import { exceeds, nothing } from "../protocol/budget.js";
 import { externalResearcher } from "../protocol/ids.js";
 import { worstCase } from "./decide/measurements.js";
 import { activeTime, configurationOf, type OpenMeasurement, type RunState } from "./state.js";
+import { activeTrials, isHeld } from "./steering.js";
 
 /** What the runner has to perform now. The same list after a crash: there is no other recovery. */
 export type Due =
@@ -55,7 +56,7 @@ function dueMeasurements(state: RunState): Due[] {
   const { parallel, budget, environment } = configurationOf(state);
   const open = Object.values(state.measurements);
   const running = open.filter((measurement) => measurement.running);
-  const waiting = open.filter((measurement) => !measurement.running);
+  const waiting = open.filter((measurement) => !measurement.running && !isHeld(state, measurement.trial));
   const list: Due[] = running.map(dueMeasurement);
   const room = Math.max(0, parallel - running.length);
   if (room === 0 || waiting.length === 0) return list;
@@ -83,6 +84,6 @@ function hasRoom(state: RunState): boolean {
   if (state.phase !== "searching") return false;
   // A re-measurement of the baseline is no open trial; it counts all the same, or a serial run would not be serial.
   const remeasured = Object.values(state.measurements).filter((measurement) => measurement.reason === "remeasurement").length;
-  const open = state.openTrials.length + Object.keys(state.calls).length + remeasured;
+  const open = activeTrials(state).length + Object.keys(state.calls).length + remeasured;
   return open < configurationOf(state).parallel;
 }

@@ -177,6 +177,54 @@ describe("a run that is extended as often as somebody likes", () => {
   });
 });
 
+/** An operator who says whatever comes to mind, as a function of one number; what is refused is no harm. */
+function meddlesome(run: SimulatedRun, seed: number): () => void {
+  const draws = drawsOf(seed);
+  let said = 0;
+  return () => {
+    const at = run.at;
+    const reason = "as it came to mind";
+    const word = draws.pick("word", said, 12);
+    const trial = `t${draws.pick("trial", said, run.state.counters.trial + 1)}`;
+    const { reference, manifest } = candidateOf(`queued ${draws.pick("text", said, 4)}`);
+    said += 1;
+    const queued = { candidate: reference, manifest, edited: ["a.txt"], hypothesis: "h", submitter: "operator", move: {} };
+    const [type] = [(["hold", "pin", "release", "cancel_trial", "retract"] as const)[word]];
+    try {
+      if (type !== undefined) run.dispatch({ at, type, trial, reason });
+      else if (word === 5) run.dispatch({ at, type: "enqueue", before: null, reason, base: trial, ...queued });
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+    }
+  };
+}
+
+describe("whatever the operator says of single trials", () => {
+  it("the run comes to its end within its budget, and nothing starts from what was held or retracted when it was asked for", () => {
+    fc.assert(
+      fc.property(runs, ({ seed, rule, parallel, trials }) => {
+        const run = simulate(seed, rule, parallel, trials);
+        const meddle = meddlesome(run, seed);
+        let seen = 0;
+        run.work(5000, () => {
+          for (const event of run.events.slice(seen)) {
+            if (event.type !== "call.requested") continue;
+            expect(run.state.steers[event.data.base]?.steer).not.toBe("held");
+            expect(run.state.trials[event.data.base]?.retracted).toBe(false);
+          }
+          meddle();
+          seen = run.events.length;
+        });
+        expect(["finished", "suspended"]).toContain(run.state.phase);
+        expect(run.state.budget.spent.trials).toBeLessThanOrEqual(trials);
+        if (run.state.phase === "finished") expect([run.state.openTrials, run.state.measurements]).toEqual([[], {}]);
+        expect(replay(initialState(), run.stored())).toEqual(run.state);
+      }),
+      { numRuns: 120 },
+    );
+  });
+});
+
 describe("a record that this version does not know", () => {
   it("stops the replay", () => {
     expect(() => parseEvent({ sequence: 1, at: 0, type: "trial.teleported", version: 1, data: {} })).toThrow(UnknownRecordError);

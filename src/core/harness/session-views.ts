@@ -1,5 +1,6 @@
 import { primaryMetric } from "../protocol/measurement.js";
 import { configurationOf, type RunState, type Trial, trialOf } from "./state.js";
+import { steeringView } from "./views.js";
 
 /** Whose eyes a session or an MCP client has: a reviewer judges results without knowing what they were meant to show. */
 export const sessionRoles = ["researcher", "reviewer"] as const;
@@ -14,6 +15,8 @@ export interface TrialView {
   readonly reason: string;
   readonly retracted: boolean;
   readonly base: string | null;
+  /** The operator's hand on it: nothing is to start from a held one, the next improvements from a pinned one. */
+  readonly steer: "held" | "pinned" | null;
   readonly values: Trial["values"];
   /** Mean over confirmations on fresh seeds. */
   readonly estimate: Trial["estimate"];
@@ -35,6 +38,7 @@ export function trialView(state: RunState, id: string, role: SessionRole): Trial
     reason,
     retracted,
     base,
+    steer: state.steers[id]?.steer ?? null,
     values,
     estimate,
     isSelfReported: trial.selfReported,
@@ -60,6 +64,7 @@ export function frontierView(state: RunState, role: SessionRole): unknown {
     open: state.openTrials,
     statuses: state.statuses,
     notesOfTheOperator: state.notes,
+    steeredByTheOperator: steeringView(state),
     trialsLeft: left(budget.trials, "trials"),
     tokensLeft: left(budget.tokens, "tokens"),
     costUsdLeft: left(budget.costUsd, "costUsd"),

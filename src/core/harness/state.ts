@@ -48,6 +48,8 @@ export interface RunState {
   openTrials: string[];
   /** Candidates that wait for their admission, the next one first: they go before what the organization wants. */
   queue: QueueEntry[];
+  /** Trials that the operator holds or has pinned, in the order of those words. */
+  steers: Record<string, { steer: "held" | "pinned"; reason: string }>;
   leader: Leader | null;
   /** Trials that ended `keep`, in order, the baseline first: what a retraction falls back to. */
   keeps: string[];
@@ -261,6 +263,7 @@ export function initialState(): RunState {
     measurements: {},
     openTrials: [],
     queue: [],
+    steers: {},
     leader: null,
     keeps: [],
     statuses: {},

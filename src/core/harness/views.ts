@@ -31,6 +31,8 @@ export interface ProposalView {
   readonly observations?: readonly { readonly trial: string; readonly candidate: ManifestReference; readonly score: number }[];
   /** What the operator wants known, the newest last. */
   readonly notes: readonly string[];
+  /** The operator's hand on trials, the newest last; missing where there is none. */
+  readonly steering?: Steering;
   readonly trialsLeft: number | null;
   readonly activeMsLeft: number | null;
 }
@@ -62,6 +64,7 @@ export function proposalView(state: RunState, role: string, base: string, now: n
     best: state.leader === null ? null : { trial: state.leader.trial, value: state.leader.values[metric] ?? 0 },
     ...(configuration.environment.surface.parameters === undefined ? {} : { observations: observations(state) }),
     notes: [...state.notes],
+    ...(Object.keys(state.steers).length === 0 ? {} : { steering: steeringView(state) }),
     trialsLeft: trials === null ? null : trials - state.budget.spent.trials - state.budget.reserved.trials,
     activeMsLeft: wallMs === null ? null : Math.max(0, wallMs - activeTime(state, now)),
   };
@@ -80,6 +83,21 @@ function observations(state: RunState): NonNullable<ProposalView["observations"]
     found.push({ trial: trial.id, candidate: trial.candidate, score });
   }
   return found.reverse();
+}
+
+/** Which trials the operator holds, and which the next improvements start from. */
+export interface Steering {
+  readonly held: readonly string[];
+  readonly pinned: readonly string[];
+}
+
+const shownSteers = 12;
+
+export function steeringView(state: RunState): Steering {
+  const all = Object.entries(state.steers);
+  const which = (wanted: "held" | "pinned"): string[] =>
+    all.flatMap(([trial, { steer }]) => (steer === wanted ? [trial] : [])).slice(-shownSteers);
+  return { held: which("held"), pinned: which("pinned") };
 }
 
 /** Why a trial failed, for whoever proposes. */

@@ -176,6 +176,10 @@ export const operatorCommand = z.discriminatedUnion("type", [
   }),
   /** Ends a trial that waits for its measurement, before anything of it runs. */
   z.strictObject({ type: z.literal("cancel_trial"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
+  /** Nothing starts from it for now / the next improvements start from it / as if nobody had said anything. */
+  z.strictObject({ type: z.literal("hold"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
+  z.strictObject({ type: z.literal("pin"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
+  z.strictObject({ type: z.literal("release"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
   z.strictObject({ type: z.literal("retract"), trial: z.string().max(20), reason: z.string().min(1).max(2000) }),
   /** Blobs that are about to be removed. */
   z.strictObject({

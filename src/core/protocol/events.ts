@@ -262,6 +262,8 @@ export const eventSchemas = {
     keptUnderAny: z.boolean(),
   }),
   "trial.retracted": z.strictObject({ trial: trialId, reason, dependents: z.array(trialId) }),
+  /** The operator's hand on one trial; `free`: taken off. */
+  "trial.steered": z.strictObject({ trial: trialId, steer: z.enum(["held", "pinned", "free"]), reason }),
   "leader.changed": z.strictObject({
     trial: trialId,
     previous: trialId.nullable(),

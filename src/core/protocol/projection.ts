@@ -103,6 +103,7 @@ const rules: { readonly [T in EventType]: Rule<T> } = {
   "trial.confirmed": whole,
   "trial.ended": whole,
   "trial.retracted": whole,
+  "trial.steered": whole,
   "leader.changed": whole,
 
   "knowledge.committed": whole,

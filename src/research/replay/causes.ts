@@ -151,6 +151,9 @@ function operated({ action, reason, subject }: EventData<"operator.acted">, plac
       return [cause({ type: action, reason })];
     case "retract":
     case "cancel_trial":
+    case "hold":
+    case "pin":
+    case "release":
       return subject === null ? [] : [cause({ type: action, trial: subject, reason })];
     default:
       return [];

@@ -1,4 +1,5 @@
 import type { OpenMeasurement, RunState, Trial } from "../../core/harness/state.js";
+import { isHeld } from "../../core/harness/steering.js";
 import { oneLine } from "./hostile-text.js";
 import { plural } from "./numbers.js";
 import { type Paint, plainPaint, table } from "./terminal.js";
@@ -22,6 +23,8 @@ export interface QueueView {
     readonly phase: Trial["phase"];
     readonly hypothesis: string;
     readonly base: string | null;
+    /** By the operator: what it waits for does not start. */
+    readonly isHeld: boolean;
     readonly measurements: readonly Waiting[];
   }[];
   readonly calls: readonly {
@@ -52,7 +55,16 @@ export function queueView(state: RunState, run: string): QueueView {
       if (trial === undefined) return [];
       const own = measurements.filter((each) => each.trial === id && each.reason !== "remeasurement");
       const { phase, base } = trial;
-      return [{ trial: id, phase, hypothesis: trial.hypothesis || (trial.name ?? ""), base, measurements: own.map(waitingOf) }];
+      return [
+        {
+          trial: id,
+          phase,
+          hypothesis: trial.hypothesis || (trial.name ?? ""),
+          base,
+          isHeld: isHeld(state, id),
+          measurements: own.map(waitingOf),
+        },
+      ];
     }),
     calls: Object.values(state.calls).map(({ id, role, researcher, base, round }) => ({ call: id, role, researcher, base, round })),
   };
@@ -87,7 +99,12 @@ function queueRows({ queue }: QueueView): string[][] {
 }
 
 function trialRows({ trials }: QueueView): string[][] {
-  return trials.map(({ trial, phase, measurements, hypothesis }) => [trial, phase, measuredText(measurements), oneLine(hypothesis, 100)]);
+  return trials.map(({ trial, phase, isHeld: held, measurements, hypothesis }) => [
+    trial,
+    held ? `${phase}, held` : phase,
+    measuredText(measurements),
+    oneLine(hypothesis, 100),
+  ]);
 }
 
 /** `1 first running`, `1 confirmation running, 3 wait`. */

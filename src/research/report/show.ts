@@ -25,7 +25,7 @@ export function showRun(state: RunState, paint: Paint = plainPaint): string {
     state.leader?.trial === trial.id ? "*" : "",
     trial.id,
     trial.base ?? "",
-    phaseOrStatus(trial),
+    phaseOrStatus(state, trial),
     significant(countedValue(state, trial)),
     trial.kind === "baseline" ? "" : signed(gainOverBaseline(state, countedValue(state, trial))),
     oneLine(summaryLine(trial), 100),
@@ -51,9 +51,10 @@ function toneOf(state: RunState, trial: Trial | undefined, paint: Paint): (text:
   return trial.values === null && trial.phase === "ended" ? paint.bad : (text) => text;
 }
 
-function phaseOrStatus(trial: Trial): string {
+function phaseOrStatus({ steers }: RunState, trial: Trial): string {
   const status = trial.phase === "ended" ? (trial.status ?? "") : trial.phase;
-  return trial.retracted ? `${status}, retracted` : status;
+  const steer = steers[trial.id]?.steer;
+  return `${status}${steer === undefined ? "" : `, ${steer}`}${trial.retracted ? ", retracted" : ""}`;
 }
 
 /**
@@ -74,7 +75,7 @@ export function showTrial(state: RunState, id: string, evidence: Evidence = {}, 
   const line = (label: string, text: string, tone: (text: string) => string = (same) => same): string[] =>
     field(label, text, tone, paint.bold);
   return `${[
-    paint.bold(`${trial.id}  ${phaseOrStatus(trial)}${state.leader?.trial === trial.id ? "  (the best)" : ""}`),
+    paint.bold(`${trial.id}  ${phaseOrStatus(state, trial)}${state.leader?.trial === trial.id ? "  (the best)" : ""}`),
     ...identityLines(state, trial, evidence, line),
     ...resultLines(state, trial, evidence, line),
     ...measurementLines(state, trial),
@@ -95,6 +96,7 @@ function identityLines(state: RunState, trial: Trial, evidence: Evidence, line: 
   const others = trial.parents.filter((parent) => parent !== trial.base);
   const rests = retractedBelow(state, trial);
   const retraction = evidence.timeline?.retractions.get(trial.id);
+  const steered = state.steers[trial.id];
   return [
     ...(hypothesis === "" ? [] : line("Hypothesis", oneLine(hypothesis))),
     ...(trial.name === null ? [] : line("Name", oneLine(trial.name))),
@@ -108,6 +110,7 @@ function identityLines(state: RunState, trial: Trial, evidence: Evidence, line: 
         )),
     ...(move === "" ? [] : line("Move", move)),
     ...line("Candidate", trial.candidate.blob),
+    ...(steered === undefined ? [] : line(steered.steer === "held" ? "Held" : "Pinned", oneLine(steered.reason))),
     ...(trial.retracted ? line("Retracted", retraction === undefined ? "its reason is in the ledger" : oneLine(retraction.reason)) : []),
     ...(rests.length === 0 ? [] : line("Caution", `built on or compared with ${rests.join(", ")}, retracted since`)),
   ];

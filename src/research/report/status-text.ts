@@ -57,6 +57,7 @@ function progressDetails(summary: RunSummary): Detail[] {
       : "",
     progress.openCalls > 0 ? plural(progress.openCalls, "call") : "",
     progress.openSessions > 0 ? plural(progress.openSessions, "session") : "",
+    progress.queued > 0 ? `${progress.queued} queued` : "",
   ].filter((part) => part !== "");
   return [
     ["Open", open.length === 0 ? "nothing" : open.join("; ")],
@@ -181,6 +182,8 @@ function problemDetails(summary: RunSummary): Detail[] {
   }
   if (summary.hint !== null) details.push(["Hint", oneLine(summary.hint)]);
   for (const [index, notice] of summary.drift.entries()) details.push([index === 0 ? "Drift" : "", oneLine(notice.message)]);
+  for (const { trial, steer, reason } of summary.steered)
+    details.push([steer === "held" ? "Held back" : "Pinned", `${trial}: ${oneLine(reason, 300)}`]);
   for (const { trial, reason, dependents } of summary.retractions) {
     details.push([
       "Retracted",

@@ -129,6 +129,8 @@ export const runSummary = z.strictObject({
     provisional: z.number(),
     openCalls: z.number(),
     openSessions: z.number(),
+    /** Candidates that wait in the operator's queue. */
+    queued: z.number(),
   }),
   /** What the run's own keeps say of its next trials: an extrapolation. Null before the run has started. */
   saturation: z
@@ -209,6 +211,8 @@ export const runSummary = z.strictObject({
   /** What the output of a failed stage suggests to the operator, with its trial; null when it suggests nothing or was not read. */
   hint: z.string().nullable(),
   drift: z.array(z.strictObject({ measurement: z.string(), message: z.string() })),
+  /** Trials that the operator holds or has pinned, with why. */
+  steered: z.array(z.strictObject({ trial: z.string(), steer: z.enum(["held", "pinned"]), reason: z.string() })),
   /** `reason` and `dependents` are null where the ledger's events were not read. */
   retractions: z.array(z.strictObject({ trial: z.string(), reason: z.string().nullable(), dependents: z.array(z.string()).nullable() })),
   /** The run ended without one valid trial. */

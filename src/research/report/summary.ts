@@ -179,6 +179,7 @@ function progressOf(state: RunState, now: number): Pick<RunSummary, Progress> {
       provisional: open.filter((trial) => trial?.phase === "provisional").length,
       openCalls: Object.keys(state.calls).length,
       openSessions: Object.keys(state.sessions).length,
+      queued: state.queue.length,
     },
     saturation: saturationOf(state),
     time: { activeMs, leftMs: timeLeft(state, now) },
@@ -206,7 +207,7 @@ function expectedCost(state: RunState): RunSummary["expectedCost"] {
   };
 }
 
-type Problems = "calls" | "models" | "failures" | "hint" | "drift" | "retractions" | "nullRun" | "guarantees";
+type Problems = "calls" | "models" | "failures" | "hint" | "drift" | "steered" | "retractions" | "nullRun" | "guarantees";
 
 function problemsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Problems> {
   const { answered, refused, failed, lastViolations } = state.callCounts;
@@ -218,6 +219,7 @@ function problemsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Probl
     failures,
     hint: runHint(state, failures.groups, evidence.blob),
     drift: [...state.drift],
+    steered: Object.entries(state.steers).map(([trial, said]) => ({ trial, ...said })),
     retractions: retracted.map((trial) => {
       const known = evidence.timeline?.retractions.get(trial.id);
       return { trial: trial.id, reason: known?.reason ?? null, dependents: known === undefined ? null : [...known.dependents] };

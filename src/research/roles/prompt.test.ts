@@ -34,6 +34,7 @@ const document: fc.Arbitrary<ProposalDocument> = fc.record({
   }),
   best: fc.option(fc.record({ trial: fc.constant("t1"), value: fc.double() })),
   notes: fc.array(text, { maxLength: 12 }),
+  steering: fc.record({ held: fc.array(fc.constant("t123456789"), { maxLength: 12 }), pinned: fc.array(text, { maxLength: 12 }) }),
   trialsLeft: fc.option(fc.nat()),
   activeMsLeft: fc.option(fc.nat()),
 });

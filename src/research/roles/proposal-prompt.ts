@@ -28,6 +28,7 @@ export interface ProposalDocument {
   /** For optimizers alone: where the environment declares numbers. */
   readonly parameters?: ParameterDocument;
   readonly notes: readonly string[];
+  readonly steering: { readonly held: readonly string[]; readonly pinned: readonly string[] };
   readonly trialsLeft: number | null;
   readonly activeMsLeft: number | null;
 }
@@ -161,9 +162,11 @@ function remembered({ trial, hypothesis, status, value }: ProposalDocument["memo
   return `${trial} ${status} ${value}: ${hypothesis.replace(/\s+/g, " ")}`;
 }
 
-function stateOf({ best, trialsLeft, activeMsLeft }: ProposalDocument): string {
+function stateOf({ best, steering: { held, pinned }, trialsLeft, activeMsLeft }: ProposalDocument): string {
   const lines = [
     best === null ? "" : `Best so far: ${best.trial} with ${best.value}`,
+    pinned.length === 0 ? "" : `Pinned by the operator, to be improved next: ${pinned.join(", ")}`,
+    held.length === 0 ? "" : `Held by the operator, not to be built on: ${held.join(", ")}`,
     trialsLeft === null ? "" : `Trials left: ${trialsLeft}`,
     activeMsLeft === null ? "" : `Minutes left: ${Math.floor(activeMsLeft / 60_000)}`,
   ];

@@ -82,6 +82,7 @@ function proposalDocument(view: ProposalView, environment: Environment, blobs: B
     ...(parameters === null ? {} : { parameters }),
     // Views of an earlier build have none.
     notes: view.notes ?? [],
+    steering: view.steering ?? { held: [], pinned: [] },
     trialsLeft: view.trialsLeft,
     activeMsLeft: view.activeMsLeft,
   };

@@ -1,4 +1,5 @@
 import { configurationOf, type RunState } from "../../core/harness/state.js";
+import { steeringView } from "../../core/harness/views.js";
 import type { SessionMessage, ToolCall } from "../../core/ports/session-model.js";
 import { byteLength, firstBytes } from "../roles/prompt.js";
 
@@ -18,12 +19,15 @@ Say DONE, without a tool call, when nothing is left that is worth a trial.`;
 export function situation(state: RunState, base: string): string {
   const { environment, budget } = configurationOf(state);
   const metrics = environment.metrics.map(({ name, direction }) => `${name} (${direction})`).join(", ");
+  const { held, pinned } = steeringView(state);
   const text = [
     `Environment: ${environment.name}`,
     firstBytes(environment.description, 8 * 1024),
     `Metrics, the first decides: ${metrics}`,
     `Editable files: ${environment.surface.editable.join(", ")}`,
     `Your working copy starts from trial ${base}. Best so far: ${state.leader?.trial ?? "the baseline"}.`,
+    pinned.length === 0 ? "" : `Pinned by the operator, to be improved next: ${pinned.join(", ")}.`,
+    held.length === 0 ? "" : `Held by the operator, not to be built on: ${held.join(", ")}.`,
     budget.trials === null ? "" : `Trials left: ${Math.max(0, budget.trials - state.budget.spent.trials - state.budget.reserved.trials)}`,
   ];
   return text.filter((line) => line !== "").join("\n");

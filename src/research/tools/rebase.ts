@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isHeld } from "../../core/harness/steering.js";
 import { namedTrial } from "./named-trial.js";
 import { ToolProblem, tool } from "./tool.js";
 
@@ -10,6 +11,7 @@ export const rebase = tool({
   run(context, { trial: id }) {
     const trial = namedTrial(context, id);
     if (trial.retracted) throw new ToolProblem(`${trial.id} was retracted: nothing may start from it`);
+    if (isHeld(context.state, trial.id)) throw new ToolProblem(`${trial.id} is held by the operator: nothing is to start from it for now`);
     context.workbench.rebase(trial.id, trial.candidate.blob);
     return { base: trial.id, files: context.workbench.files() };
   },

@@ -10,6 +10,7 @@ import { violation } from "../admission.js";
 import { drawsOf } from "../draw.js";
 import { hasRoomForRound, roundReservation } from "../reservations.js";
 import { activeTime, configurationOf, type OpenCall, type QueueEntry, type RunState, trialNamed } from "../state.js";
+import { activeTrials } from "../steering.js";
 import { viewBuilders } from "../views.js";
 import { candidateViolations, triedAs } from "./candidates.js";
 import { type Handler, only, refuse, withBlobs } from "./decision.js";
@@ -112,7 +113,7 @@ function tooDear(state: RunState, cap: BudgetDimension, role: string, wanted: Am
 
 /** Nothing is open that may become a trial or change the best. */
 function idle(state: RunState): boolean {
-  return state.openTrials.length === 0 && Object.keys(state.calls).length === 0;
+  return activeTrials(state).length === 0 && Object.keys(state.calls).length === 0;
 }
 
 /** Nothing holds a reservation that it may give back. */

@@ -9,6 +9,7 @@ import { isWallBudget, wallBudget } from "../wall-budget.js";
 import { acted, over, refuseOver } from "./acts.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { queueAdded } from "./queue.js";
+import { settleHeld } from "./steer.js";
 import { closePlan, trialEnded } from "./trial-end.js";
 
 type Of<T extends Command["type"]> = Extract<Command, { type: T }>;
@@ -208,7 +209,7 @@ export function finishing(state: RunState, reason: string, drain: boolean, ended
     ...cancelCalls(state, reason, endedCall),
     ...closeSessions(state, reason, (session) => !drain || session.researcher === externalResearcher),
   );
-  if (!drain) events.push(...cancelTrials(state, reason));
+  events.push(...(drain ? settleHeld(state, reason) : cancelTrials(state, reason)));
   return events;
 }
 

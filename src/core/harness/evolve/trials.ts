@@ -73,10 +73,16 @@ export const trialHandlers = {
     const trial = trialOf(state, data.trial);
     trial.retracted = true;
     unrecordKeep(state, trial);
+    delete state.steers[data.trial];
     state.keeps = state.keeps.filter((id) => id !== data.trial);
     state.recentValid = state.recentValid.filter((id) => id !== data.trial);
     state.topValid = state.topValid.filter((id) => id !== data.trial);
     rederiveAny(state);
+  },
+  "trial.steered": (state, { trial, steer, reason }) => {
+    // Anew at the end: the order is that of the last words.
+    delete state.steers[trial];
+    if (steer !== "free") state.steers[trial] = { steer, reason };
   },
   "leader.changed": (state, data) => {
     state.leader = { trial: data.trial, values: data.estimate };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { activeTrials } from "../../harness/steering.js";
 import type { Organization } from "../organization.js";
 
 const configuration = z.strictObject({});
@@ -14,5 +15,5 @@ export const list: Organization<Record<string, never>, z.infer<typeof configurat
   configure: (given) => configuration.parse(given),
   initial: () => ({}),
   evolve: () => undefined,
-  next: (_fold, state) => (state.openTrials.length > 0 ? { kind: "wait" } : { kind: "finish", reason: "the list is worked off" }),
+  next: (_fold, state) => (activeTrials(state).length > 0 ? { kind: "wait" } : { kind: "finish", reason: "the list is worked off" }),
 };

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { RunState } from "../../harness/state.js";
+import { freshBase, isHeld } from "../../harness/steering.js";
 import { externalResearcher } from "../../protocol/ids.js";
 import type { Organization } from "../organization.js";
 
@@ -68,7 +69,7 @@ export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
       return { kind: "finish", reason: `${fold.fruitless} sessions in a row handed nothing in` };
     const [interrupted] = fold.interrupted;
     const place = interrupted === undefined ? undefined : state.trials[interrupted.base];
-    const base = place === undefined || place.retracted ? (state.leader?.trial ?? "t0") : place.id;
+    const base = place === undefined || place.retracted || isHeld(state, place.id) ? freshBase(state) : place.id;
     return { kind: "session", role: "generalist", base, reopens: interrupted?.session ?? null };
   },
 };

@@ -53,6 +53,23 @@ describe("the organization of long sessions", () => {
     expect(run.state.reason).toBe("3 sessions in a row handed nothing in");
   });
 
+  it("starts from what the operator pinned, in turn, and never from what is held", () => {
+    const run = searching(3);
+    for (const text of ["one", "two", "three"]) {
+      const { reference, manifest } = candidateOf(text);
+      const plan = { hypothesis: "h", expectedGain: null, respondsTo: [], commitment: {} };
+      const submission = { ...plan, candidate: reference, manifest, edited: ["a.txt"] };
+      run.dispatch({ at: run.at, type: "submit", by: { submitter: "a person" }, base: "t0", submission });
+    }
+    while (run.state.openTrials.length > 0) for (const item of due(run.state, run.at)) if (item.kind !== "advance") run.perform(item);
+    expect(run.state.leader?.trial).toBe("t3");
+    run.dispatch({ at: run.at, type: "hold", trial: "t3", reason: "r" });
+    advance(run);
+    for (const trial of ["t1", "t2"]) run.dispatch({ at: run.at, type: "pin", trial, reason: "r" });
+    for (let step = 0; step < 2; step++) advance(run);
+    expect(opened(run)).toEqual(["s1 model:m t2", "s2 model:m t2", "s3 model:m t1"]);
+  });
+
   it("goes on with each of several that were cut off at once", () => {
     const run = searching(3);
     for (let step = 0; step < 3; step++) advance(run);

@@ -1,4 +1,5 @@
 import { configurationOf, type RunState, trialOf } from "../../harness/state.js";
+import { isHeld, pinnedTrials } from "../../harness/steering.js";
 import type { StoredRunEvent } from "../../protocol/events.js";
 import { compareValues, missedGate } from "../../protocol/measurement.js";
 import { statusClasses, type TrialStatus } from "../../protocol/status.js";
@@ -6,7 +7,8 @@ import type { TreeConfiguration } from "./configuration.js";
 
 /**
  * What the tree's policies know, folded from events. A node is a searched trial that ended, less excluded and retracted
- * ones; a refused proposal is no node. Plain JSON; every event costs the same at any age, except a retraction.
+ * ones; a refused proposal is no node. Plain JSON; every event costs the same at any age, except for what takes the best away
+ * or gives a better one back: a retraction, the operator's word.
  */
 export interface TreeFold {
   readonly configuration: TreeConfiguration;
@@ -14,12 +16,17 @@ export interface TreeFold {
   decisions: number;
   /** Parentless nodes, and how many more open calls and open trials may become. */
   drafts: { ended: number; open: number };
+  /** Of the open ones, trials that the operator holds: they end when they are told to. */
+  heldDrafts: number;
   nodes: Record<string, TreeNode>;
   /** Buggy leaves that may be debugged, in arbitrary order; a node's `place` says where it stands. */
   debuggable: string[];
-  /** Good nodes in the order of their ends, and the best of them by raw value. */
+  /** Good nodes in the order of their ends, and the best by raw value of those that nobody holds. */
   good: string[];
   best: string | null;
+  /** Trials that improvements start from, in the order of their pins, and how many improvements of pinned ones were asked for. */
+  pins: string[];
+  pinned: number;
   /** Open call → what it may become: given back if it brings no trial. */
   calls: Record<string, Branch>;
 }
@@ -41,18 +48,34 @@ export interface TreeNode extends Branch {
   terminal: boolean;
   /** Nodes below it, and open calls and trials that may become one: a leaf has none. */
   children: number;
+  /** By the operator: neither improved nor debugged. */
+  held: boolean;
   /** Index in `debuggable`. */
   place: number | null;
 }
 
 export function initialFold(configuration: TreeConfiguration): TreeFold {
-  return { configuration, decisions: 0, drafts: { ended: 0, open: 0 }, nodes: {}, debuggable: [], good: [], best: null, calls: {} };
+  const drafts = { ended: 0, open: 0 };
+  return {
+    configuration,
+    decisions: 0,
+    drafts,
+    heldDrafts: 0,
+    nodes: {},
+    debuggable: [],
+    good: [],
+    best: null,
+    pins: [],
+    pinned: 0,
+    calls: {},
+  };
 }
 
 export function evolveFold(fold: TreeFold, event: StoredRunEvent, state: RunState): void {
   switch (event.type) {
     case "call.requested": {
       fold.decisions += 1;
+      if (event.data.move.stage === "improve" && fold.pins.includes(event.data.base)) fold.pinned += 1;
       const branch = branchOf(fold, event.data.move, event.data.base);
       fold.calls[event.data.call] = branch;
       return reserve(fold, branch);
@@ -69,7 +92,10 @@ export function evolveFold(fold: TreeFold, event: StoredRunEvent, state: RunStat
       return;
     case "trial.ended":
       return endNode(fold, event.data.trial, event.data.status, state);
+    case "trial.steered":
+      return steerNode(fold, event.data.trial, state);
     case "trial.retracted":
+      fold.pins = pinnedTrials(state);
       return retractNode(fold, event.data.trial, state);
     default:
       return;
@@ -112,7 +138,7 @@ function endCall(fold: TreeFold, call: string): void {
 function admitNode(fold: TreeFold, trial: string, branch: Branch): void {
   const parent = branch.parent === null ? undefined : fold.nodes[branch.parent];
   const debugDepth = branch.stage === "debug" ? (parent?.debugDepth ?? 0) + 1 : 0;
-  fold.nodes[trial] = { ...branch, kind: "open", debugDepth, terminal: false, children: 0, place: null };
+  fold.nodes[trial] = { ...branch, kind: "open", debugDepth, terminal: false, children: 0, held: false, place: null };
   reserve(fold, branch);
 }
 
@@ -123,13 +149,31 @@ function endNode(fold: TreeFold, id: string, status: TrialStatus, state: RunStat
   if (node.parent === null) {
     fold.drafts.open -= 1;
     fold.drafts.ended += 1;
+    if (node.held) fold.heldDrafts -= 1;
   }
   node.kind = kindOf(state, id, status);
   node.terminal = fold.configuration.terminal.includes(status);
   place(fold, id, node);
   if (node.kind !== "good") return;
   fold.good.push(id);
-  if (isBetter(state, id, fold.best)) fold.best = id;
+  if (!node.held && isBetter(state, id, fold.best)) fold.best = id;
+}
+
+/** What is held is gone from every choice and still counted; what is released is as it would have been. */
+function steerNode(fold: TreeFold, id: string, state: RunState): void {
+  fold.pins = pinnedTrials(state);
+  const node = fold.nodes[id];
+  const held = isHeld(state, id);
+  if (node === undefined || node.held === held) return;
+  node.held = held;
+  place(fold, id, node);
+  if (node.kind === "open" && node.parent === null) fold.heldDrafts += held ? 1 : -1;
+  if (node.kind === "good" && (!held || fold.best === id)) findBest(fold, state);
+}
+
+function findBest(fold: TreeFold, state: RunState): void {
+  fold.best = null;
+  for (const id of fold.good) if (fold.nodes[id]?.held === false && isBetter(state, id, fold.best)) fold.best = id;
 }
 
 function kindOf(state: RunState, id: string, status: TrialStatus): TreeNode["kind"] {
@@ -151,22 +195,22 @@ function retractNode(fold: TreeFold, id: string, state: RunState): void {
   dropNode(fold, id, node);
   if (node.kind !== "good") return;
   fold.good = fold.good.filter((other) => other !== id);
-  if (fold.best !== id) return;
-  fold.best = null;
-  for (const other of fold.good) if (isBetter(state, other, fold.best)) fold.best = other;
+  if (fold.best === id) findBest(fold, state);
 }
 
 /** As if it had never been there. What grew from it stays. */
 function dropNode(fold: TreeFold, id: string, node: TreeNode): void {
   delete fold.nodes[id];
   unplace(fold, node);
+  if (node.held && node.parent === null && node.kind === "open") fold.heldDrafts -= 1;
   if (node.parent === null && node.kind !== "open") fold.drafts.ended -= 1;
   else release(fold, node);
 }
 
 /** Puts a node among those that may be debugged, or takes it out, as its state says. */
 function place(fold: TreeFold, id: string, node: TreeNode): void {
-  const eligible = node.kind === "buggy" && node.children === 0 && !node.terminal && node.debugDepth <= fold.configuration.maxDebugDepth;
+  const { kind, children, terminal, held, debugDepth } = node;
+  const eligible = kind === "buggy" && children === 0 && !terminal && !held && debugDepth <= fold.configuration.maxDebugDepth;
   if (!eligible) return unplace(fold, node);
   if (node.place !== null) return;
   node.place = fold.debuggable.length;

@@ -416,6 +416,47 @@ describe("a trial that somebody handed in unasked", () => {
   });
 });
 
+describe("the operator's hand", () => {
+  const steer = (told: Told, trial: string, word: "held" | "pinned" | "free"): void =>
+    told.tell({ type: "trial.steered", data: { trial, steer: word, reason: "r" } });
+
+  it("keeps a held failure from being repaired, and the drafts that are wanted as they are", () => {
+    const told = new Told({ drafts: 2 });
+    const leaf = told.step("crashed");
+    steer(told, leaf, "held");
+    expect(told.next(debugging)).toEqual(draft);
+    told.step(0.6);
+    expect(told.next(debugging)).toMatchObject({ role: "improve", base: "t2" });
+    steer(told, leaf, "free");
+    expect(told.next(debugging)).toMatchObject({ role: "debug", base: leaf });
+  });
+
+  it("lets nobody wait for a held draft", () => {
+    const told = new Told({ drafts: 1 });
+    const open = told.answer(told.request(improving));
+    expect(told.next(improving)).toEqual({ kind: "wait" });
+    steer(told, open, "held");
+    expect(told.next(improving)).toEqual(draft);
+    steer(told, open, "free");
+    expect(told.next(improving)).toEqual({ kind: "wait" });
+  });
+
+  it("takes improvements, not drafts and not repairs, to the pinned ones in turn", () => {
+    const told = new Told({ drafts: 3 });
+    const [a, b, c] = [told.step(0.6), told.step(0.9), told.step("crashed")];
+    steer(told, a, "pinned");
+    expect(told.next(debugging)).toMatchObject({ role: "debug", base: c });
+    const taken = [told.step(0.95)].map(() => told.request(improving).move.base);
+    steer(told, "t0", "pinned");
+    expect([...taken, told.request(improving).move.base, told.request(improving).move.base]).toEqual([a, a, "t0"]);
+    expect(told.fold.drafts).toEqual({ ended: 3, open: 0 });
+    steer(told, a, "free");
+    steer(told, "t0", "free");
+    expect(told.next(improving)).toMatchObject({ role: "improve", base: "t4" });
+    expect(b).toBe("t2");
+  });
+});
+
 describe("a retraction", () => {
   it("falls back to the best that stands", () => {
     const told = new Told({ drafts: 1 });
@@ -495,9 +536,13 @@ function expectConsistent(run: SimulatedRun): void {
   for (const [id, node] of Object.entries(fold.nodes)) {
     expect(node.children).toBe(children(id));
     expect(node.place === null ? undefined : fold.debuggable[node.place]).toBe(node.place === null ? undefined : id);
-    expect(node.place !== null).toBe(node.kind === "buggy" && node.children === 0 && node.debugDepth <= 3);
+    expect(node.place !== null).toBe(node.kind === "buggy" && node.children === 0 && node.debugDepth <= 3 && !node.held);
+    expect(node.held).toBe(state.steers[id]?.steer === "held");
   }
+  const free = fold.good.filter((id) => fold.nodes[id]?.held === false).map((id) => state.trials[id]?.values?.score ?? Number.NaN);
+  expect(fold.best === null ? undefined : state.trials[fold.best]?.values?.score).toBe(free.length === 0 ? undefined : Math.max(...free));
   const drafts = Object.values(fold.nodes).filter((node) => node.parent === null);
+  expect(fold.heldDrafts).toBe(drafts.filter((node) => node.kind === "open" && node.held).length);
   expect(fold.drafts.ended).toBe(drafts.filter((node) => node.kind !== "open").length);
   expect(fold.drafts.open).toBe(
     drafts.filter((node) => node.kind === "open").length + Object.values(fold.calls).filter((call) => call.parent === null).length,
@@ -511,7 +556,18 @@ describe("whatever happens in a run", () => {
     fc.assert(
       fc.property(worlds, ({ world, seed, parallel }) => {
         const run = simulated(world, seed, parallel);
-        run.work(2000, () => expectConsistent(run));
+        const draws = drawsOf(seed);
+        let said = 0;
+        run.work(2000, () => {
+          const type = (["hold", "hold", "release", "pin", "retract"] as const)[draws.pick("word", said, 40)];
+          const trial = `t${draws.pick("trial", said++, run.state.counters.trial + 1)}`;
+          try {
+            if (type !== undefined) run.dispatch({ at: run.at, type, trial, reason: "the operator says" });
+          } catch (error) {
+            if (!(error instanceof RefusedError)) throw error;
+          }
+          expectConsistent(run);
+        });
       }),
       { numRuns: 15 },
     );

@@ -28,7 +28,7 @@ export const command: CliCommand = {
         if (terminal.json) terminal.data(callRecord(ledger.read(), trial, blob));
         return exitCodes.ok;
       }
-      const shown = (one: Trial): unknown => withoutSeeds(one, state.phase);
+      const shown = (one: Trial): unknown => ({ ...withoutSeeds(one, state.phase), steer: state.steers[one.id]?.steer ?? null });
       terminal.say(
         trial === undefined
           ? showRun(state, terminal.paint)
@@ -43,7 +43,7 @@ export const command: CliCommand = {
 };
 
 /** While a run goes on, its confirmation seeds are nobody's to pass on to a researcher. */
-function withoutSeeds(trial: Trial, phase: RunState["phase"]): unknown {
+function withoutSeeds(trial: Trial, phase: RunState["phase"]): object {
   if (phase === "finished" || phase === "cancelled") return trial;
   return { ...trial, results: trial.results.map(({ seed: _hidden, ...result }) => result) };
 }
