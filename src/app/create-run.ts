@@ -7,6 +7,7 @@ import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { organizationNamed } from "../core/organizations/registry.js";
 import type { BudgetLimits } from "../core/protocol/budget.js";
+import { candidateDigest } from "../core/protocol/candidate.js";
 import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
 import type { QueuedCandidate } from "../core/protocol/commands.js";
 import type { Promotion } from "../core/protocol/environment.js";
@@ -23,6 +24,7 @@ import type { Project } from "./project.js";
 import { type ChosenResearchers, chooseResearchers, commandWallMs, type ResearcherChoice } from "./researchers.js";
 import { secretsOf } from "./secrets.js";
 import { ownVersion } from "./version.js";
+import { type WarmStart, warmStartQueue } from "./warm-start.js";
 
 export interface RunRequest extends ResearcherChoice {
   readonly environmentFolder: string;
@@ -35,6 +37,8 @@ export interface RunRequest extends ResearcherChoice {
   readonly stop?: Partial<RunConfiguration["stop"]>;
   /** Candidates that are measured before anything that the organization wants; their surface has been checked. */
   readonly queue?: readonly QueuedFiles[];
+  /** Candidates of another run that come after those. */
+  readonly warmStart?: WarmStart;
   readonly seed: number;
   readonly parallel: number;
   readonly sandbox: "bubblewrap" | "none";
@@ -67,7 +71,10 @@ export async function createRun(project: Project, host: Host, request: RunReques
     loaded.references.map(async ({ name: reference, files }) => ({ name: reference, files: await readCandidate(loaded.folder, files) })),
   );
   const baseline = await readCandidate(loaded.folder, loaded.baseline);
-  await recordStart(project, configuration, { baseline, references, queue: request.queue ?? [] }, request.environmentFolder);
+  const destination = { environment: frozen.environment, baseline: candidateDigest(baseline.manifest) };
+  const warm = request.warmStart == null ? [] : warmStartQueue(project, request.warmStart, destination);
+  const starting = { baseline, references, queue: [...(request.queue ?? []), ...warm] };
+  await recordStart(project, configuration, starting, request.environmentFolder);
   if (request.hooks != null) keepGiven(new HookFiles(project.runFolder(name)), request.hooks);
   return name;
 }

@@ -265,3 +265,71 @@ describe("a trial that the operator holds or pins", () => {
     expect(await lab.leftovers()).toEqual([]);
   });
 });
+
+describe("a warm start", () => {
+  const start = (...words: string[]) =>
+    said("run", lab.pack, "--name", "run", "--researcher", "command:sh answer.sh", "--seed", String(seed), "--drafts", "50", ...words);
+
+  it("begins with another run's best keeps, the newest first, measured anew and each for a trial", async () => {
+    writePack(proposes(scoring(200), "a"), proposes(scoring(300), "b"), proposes(scoring(50), "c"), proposes(scoring(400), "d"));
+    await driven(lab, [create(4, 50, "other"), go("other")]);
+    expect((await said("retract", "other", "t4", "--reason", "leak")).code).toBe(0);
+    writePack(proposes(scoring(350), "here"));
+    expect((await start("--warm-start", "other", "--warm-start-top", "2", "--max-trials", "3")).code).toBe(0);
+    const report = await reported([]);
+    expect(report).toMatchObject({ phase: "finished", verified: { ok: true, problem: null } });
+    expect(hypotheses(report.events)).toEqual(["warm start: t2 of other: b", "warm start: t1 of other: a", "here"]);
+    expect(of(report.events, "trial.admitted").map(({ data }) => data.move)).toMatchObject([
+      {},
+      { from: "other:t2" },
+      { from: "other:t1" },
+      {},
+    ]);
+    expect(of(report.events, "measurement.requested").filter(({ data }) => data.reason === "first")).toHaveLength(3);
+    expect(await said("replay", "run")).toMatchObject({ code: 0 });
+  });
+
+  it("takes the trials that are named, and says what does not fit before anything is made", async () => {
+    writePack(proposes(scoring(200), "a"), proposes(scoring(50), "b"), proposes({ ...scoring(220), "lib/x.sh": "true\n" }, "c"));
+    await driven(lab, [create(3, 50, "other"), go("other")]);
+    await driven(lab, [create(1, 50, "paused")]);
+    expect((await said("pause", "paused", "--reason", "later")).code).toBe(0);
+    const narrow = numberPack({ seed, words: [proposes(scoring(350), "here")], rule: "any" });
+    lab.write(narrow);
+    const refusals: [string[], RegExp][] = [
+      [["nobody"], /the name of a run of this project; found "nobody"/],
+      [["../other"], /a run name/],
+      [["other:t9"], /a trial of other; found "t9"/],
+      [["other:t3"], /surface of number \(main\.sh\); found t3 of other: only main\.sh may be changed \("lib\/x\.sh"\).*widen/s],
+      [["other"], /found t3 of other: only main\.sh/],
+      [["other:t0"], /differs from the environment's baseline; found t0 of other/],
+      [["paused"], /a keep that stands; found paused, which has none.*paused:t3/s],
+      [["other:x"], /RUN:t3,t7/],
+      [["other:t1", "--warm-start-top", "1"], /the trials are named/],
+    ];
+    for (const [words, expected] of refusals) {
+      const { code, stderr } = await start("--warm-start", ...words);
+      expect([code, stderr]).toEqual([2, expect.stringMatching(expected)]);
+    }
+    expect(new Project(lab.project).runNames()).toEqual(["other", "paused"]);
+    expect((await start("--warm-start", "other:t2,t1", "--max-trials", "3")).code).toBe(0);
+    expect(hypotheses((await reported([])).events)).toEqual(["warm start: t2 of other: b", "warm start: t1 of other: a", "here"]);
+  });
+
+  it("never takes a retracted trial", async () => {
+    writePack(proposes(scoring(200), "a"), proposes(waiting("second", 300), "b"));
+    await driven(lab, [create(2)]);
+    const owner = drive(lab, [go()]);
+    await begun("m4");
+    expect((await said("retract", "run", "t1", "--reason", "leak")).code).toBe(0);
+    const warm = (from: string) =>
+      said("run", lab.pack, "--name", "next", "--researcher", "command:sh answer.sh", "--max-trials", "1", "--warm-start", from);
+    expect(await warm("run:t1")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/a trial that stands; found t1 of run, which was retracted/),
+    });
+    expect(await warm("run")).toMatchObject({ code: 2, stderr: expect.stringMatching(/a keep that stands; found run, which has none/) });
+    lab.open("second");
+    await owner.ended;
+  });
+});

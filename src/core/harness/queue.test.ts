@@ -111,6 +111,15 @@ describe("the operator's queue", () => {
     });
   });
 
+  it("counts among the drafts that a tree wants: with two in front, one of three is asked for", () => {
+    const run = started({ organization: { name: "tree", configuration: { drafts: 3, debugProbability: 0 } } });
+    enqueue(run, "one");
+    enqueue(run, "two");
+    run.work();
+    expect(run.state.organization).toMatchObject({ drafts: { ended: 3, open: 0 } });
+    expect(Object.values(run.state.trials).map(({ move }) => move["stage"] ?? null)).toEqual([null, null, null, "draft", "improve"]);
+  });
+
   it("takes nothing in once the run is finishing", () => {
     const run = started();
     untilAdmitted(run, "t1");

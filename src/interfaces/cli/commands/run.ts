@@ -11,6 +11,7 @@ import { finalAnswer } from "../final-answer.js";
 import { describeOrganizationOptions, organizationRequest } from "../organization-options.js";
 import { describeResearcherOptions, researcherChoice } from "../researcher-options.js";
 import { describeRunOptions, runRequest } from "../run-options.js";
+import { describeWarmStartOptions, warmStartRequest } from "../warm-start-options.js";
 
 const example = `
 A researcher is one of the environment's playbooks (reference, random …), a language model, or command:LINE, a shell
@@ -24,6 +25,7 @@ Example:
   trialist run . --researcher anthropic:claude-sonnet-4-5 --max-cost 5
   trialist run . --researcher openai-compatible --model qwen3 --base-url http://127.0.0.1:11434/v1 --allow-unknown-price
   trialist run . --organization sessions --researcher agent:claude --max-cost 5
+  trialist run . --warm-start night --warm-start-top 2
   trialist run . --researcher 'command:python3 propose.py' --max-time 8h --name night`;
 
 export const command: CliCommand = {
@@ -36,6 +38,7 @@ export const command: CliCommand = {
     describeRunOptions(program);
     describeResearcherOptions(program);
     describeOrganizationOptions(program);
+    describeWarmStartOptions(program);
   },
   async run(input) {
     const { terminal } = input;
@@ -63,5 +66,10 @@ export const command: CliCommand = {
 };
 
 function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
-  return { ...runRequest(input), ...organizationRequest(input.options), ...researcherChoice(input.options) };
+  return {
+    ...runRequest(input),
+    ...organizationRequest(input.options),
+    ...researcherChoice(input.options),
+    ...warmStartRequest(input.options),
+  };
 }
