@@ -149,6 +149,43 @@ describe("a coding agent over MCP", () => {
     expect(replayed).toMatchObject({ difference: null, taken: 2 });
   });
 
+  it("sees what the operator notes, pins and holds, in its tools and from its next session on", async () => {
+    lab.write(numberPack({ seed: 1, words: [], rule: "any" }));
+    const { url, tokens } = await overHttp(lab.pack, "--name", "run", "--max-trials", "3");
+    const client = await connected(withToken(url, tokens["researcher"] ?? ""));
+    await call(client, "wait_for_trial", { trial: "t0" });
+    for (const [index, value] of [300, 400].entries()) {
+      await call(client, "submit_trial", { hypothesis: "larger", ...change(value) });
+      await call(client, "wait_for_trial", { trial: `t${index + 1}` });
+    }
+    expect((await call(client, "read_frontier")).value).toMatchObject({
+      notesOfTheOperator: [],
+      steeredByTheOperator: { held: [], pinned: [] },
+    });
+    for (const words of [
+      ["note", "run", "stay with trees"],
+      ["hold", "run", "t2", "--reason", "a leak?"],
+      ["pin", "run", "t1", "--reason", "simple"],
+    ])
+      expect((await commandLine(lab, ...words).ended).code).toBe(0);
+    expect((await call(client, "read_frontier")).value).toMatchObject({
+      leader: { trial: "t2" },
+      notesOfTheOperator: ["stay with trees"],
+      steeredByTheOperator: { held: ["t2"], pinned: ["t1"] },
+    });
+    expect((await call(client, "read_trial", { trial: "t2" })).value).toMatchObject({ status: "keep", steer: "held" });
+    expect(await call(client, "rebase", { trial: "t2" })).toMatchObject({
+      isError: true,
+      text: expect.stringMatching(/held by the operator/),
+    });
+    const next = await connected(withToken(url, tokens["researcher"] ?? ""));
+    await call(next, "read_frontier");
+    served?.child.kill("SIGTERM");
+    await served?.ended;
+    expect(of(recorded(), "session.opened").map(({ data }) => data.base)).toEqual(["t0", "t1"]);
+    expect(await replayRecorded(new Project(lab.project), "run", null, secretsOf({}))).toMatchObject({ difference: null, taken: 0 });
+  });
+
   it("is told what it did wrong, and nothing is lost or doubled when it sends two at once or leaves while it waits", async () => {
     lab.write(numberPack({ seed: 1, words: [], rule: "any", gate: lab.gate }));
     const { url, tokens } = await overHttp(lab.pack, "--name", "run", "--max-trials", "3", "--parallel", "2");

@@ -333,3 +333,32 @@ describe("a warm start", () => {
     await owner.ended;
   });
 });
+
+describe("a word of the operator", () => {
+  /** Shell text of a researcher that repeats in its hypothesis what the document says of the operator's words. */
+  const repeating = (files: Readonly<Record<string, string>>): string =>
+    [
+      `notes=$(printf '%s' "$DOCUMENT" | sed -n 's/.*"notes":\\(\\[[^]]*\\]\\).*/\\1/p' | tr '"' "'")`,
+      `steering=$(printf '%s' "$DOCUMENT" | sed -n 's/.*"steering":\\({[^}]*}\\).*/\\1/p' | tr '"' "'")`,
+      `printf '{"plan":{"hypothesis":"notes %s, steering %s"},"files":%s}' "$notes" "$steering" '${JSON.stringify(files).replaceAll("'", "")}'`,
+    ].join("\n");
+
+  it("reaches a command researcher with the next question", async () => {
+    writePack(repeating(waiting("first", 200)), repeating(scoring(300)), repeating(scoring(400)));
+    await driven(lab, [create(3, 1)]);
+    const owner = drive(lab, [go(), tell()]);
+    await begun("m3");
+    expect((await said("note", "run", "stay with trees")).code).toBe(0);
+    lab.open("first");
+    await until((state) => state.trials["t1"]?.phase === "ended");
+    await said("pin", "run", "t1", "--reason", "simple");
+    const report = (await owner.ended).reports[0];
+    expect(report).toMatchObject({ phase: "finished", verified: { ok: true } });
+    const [first, second] = hypotheses(report?.events ?? []);
+    expect([first, second]).toEqual([
+      "notes [], steering {'held':[],'pinned':[]}",
+      expect.stringMatching(/^notes \['stay with trees'\], steering \{'held':\[\],'pinned':\[('t1')?\]\}$/),
+    ]);
+    expect(await said("replay", "run")).toMatchObject({ code: 0 });
+  });
+});
