@@ -40,6 +40,18 @@ const document: fc.Arbitrary<ProposalDocument> = fc.record({
 });
 
 describe("a prompt", () => {
+  it("says in a line each what the operator pins and holds, and nothing where there is nothing", () => {
+    fc.assert(
+      fc.property(document, (given) => {
+        const told = draft.prompt({ ...given, best: null, steering: { held: ["t4", "t7"], pinned: ["t3"] } }).user;
+        expect(told).toContain("Pinned by the operator, to be improved next: t3\nHeld by the operator, not to be built on: t4, t7");
+        const none = draft.prompt({ ...given, steering: { held: [], pinned: [] } }).user;
+        expect(none).not.toMatch(/(Pinned|Held) by the operator/);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
   it("never holds more bytes than its role says", () => {
     fc.assert(
       fc.property(
