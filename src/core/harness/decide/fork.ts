@@ -5,8 +5,8 @@ import { externalResearcher } from "../../protocol/ids.js";
 import { activeTime, type RunState } from "../state.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { refuseWithoutRoom } from "./room.js";
-import { closePlan, wallBudgetWakeUp } from "./run.js";
-import { trialEnded } from "./trial-end.js";
+import { wallBudgetWakeUp } from "./run.js";
+import { closePlan, trialEnded } from "./trial-end.js";
 
 /** Makes a copied record a run of its own. What is open in it goes on in its source alone, which pays for it. */
 export const fork: Handler<Extract<Command, { type: "fork" }>> = (state, command) => {
