@@ -11,6 +11,7 @@ import type { Stage } from "../core/protocol/environment.js";
 import { AttemptFolders } from "../research/engine/attempt-folders.js";
 import { stageExecution } from "../research/engine/stage-execution.js";
 import { freezeFolder, type Host, type ReadyEnvironment, readyEnvironment } from "./environments.js";
+import { gpusFor } from "./gpus.js";
 
 /** One thing that a candidate must not be able to do, with what happened when it was tried. */
 export interface Proof {
@@ -33,6 +34,7 @@ export interface CheckedEnvironment {
 export async function checkEnvironment(host: Host, folder: string, progress: (line: string) => void): Promise<CheckedEnvironment> {
   const { loaded, frozen } = await freezeFolder(host, folder);
   assertUsable(await probeSandbox());
+  gpusFor(frozen.environment, host, "bubblewrap");
   const key = `check-${process.pid}-${randomBytes(4).toString("hex")}`;
   const executor = createLocalExecutor({ root: host.cache.folder("executors", key) });
   const scratch = host.cache.folder("scratch", key);
@@ -155,6 +157,7 @@ async function attempt(
     manifest: candidate.manifest,
     content: (digest) => candidate.contents.get(digest) ?? new Uint8Array(),
     hostEnvironment: { ...host.variables, [secretVariable]: "visible" },
+    gpus: null,
     collectMaxBytes: 0,
   });
   await executor.start(run);

@@ -6,6 +6,7 @@ import { HookFiles } from "../adapters/hooks/hook-files.js";
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { organizationNamed } from "../core/organizations/registry.js";
+import type { GpuPool } from "../core/ports/gpus.js";
 import type { BudgetLimits } from "../core/protocol/budget.js";
 import { candidateDigest } from "../core/protocol/candidate.js";
 import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
@@ -17,6 +18,7 @@ import { type RunConfiguration, runConfiguration } from "../core/protocol/run.js
 import { Run } from "../research/runner/run.js";
 import { refuseMisplacedAgents } from "./agents.js";
 import { freezeFolder, type Host } from "./environments.js";
+import { gpusFor } from "./gpus.js";
 import { type HookWishes, keepGiven } from "./hooks.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
@@ -58,6 +60,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   if (request.sandbox === "bubblewrap") assertUsable(await probeSandbox());
   if (request.name !== null) refuseTaken(project, request.name);
   const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
+  const gpus = gpusFor(frozen.environment, host, request.sandbox);
   const models = await loadModelConfiguration(project.folder);
   const chosen = chooseResearchers(request, models, frozen.environment);
   refuseMisfits(request, chosen);
@@ -66,7 +69,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   refuseMisplacedAgents({ ...request, ...chosen }, { project, host, environmentFolder: request.environmentFolder });
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
-  const configuration = await resolveConfiguration(name, frozen, request, chosen);
+  const configuration = await resolveConfiguration(name, frozen, request, chosen, gpus);
   const references = await Promise.all(
     loaded.references.map(async ({ name: reference, files }) => ({ name: reference, files: await readCandidate(loaded.folder, files) })),
   );
@@ -199,6 +202,7 @@ async function resolveConfiguration(
   frozen: FrozenEnvironment,
   request: RunRequest,
   chosen: ChosenResearchers,
+  gpus: GpuPool,
 ): Promise<RunConfiguration> {
   const { environment } = frozen;
   const given: RunConfiguration = {
@@ -217,18 +221,19 @@ async function resolveConfiguration(
     parallel: request.parallel,
     sandbox: request.sandbox,
     limits: callLimits,
-    host: await thisHost(),
+    host: await thisHost(gpus),
   };
   return runConfiguration.parse(given);
 }
 
-/** The machine that a run is started on, as it is recorded. */
-export async function thisHost(): Promise<RunConfiguration["host"]> {
+/** The machine that a run is started on, as it is recorded. `gpus`: those that its stages may have. */
+export async function thisHost(gpus: GpuPool): Promise<RunConfiguration["host"]> {
   return {
     platform: process.platform,
     cpus: cpus().length,
     cpuModel: cpus()[0]?.model ?? "unknown",
     memoryBytes: totalmem(),
+    ...(gpus.models.length === 0 ? {} : { gpus: [...gpus.models] }),
     versions: { trialist: await ownVersion(), node: process.versions.node },
   };
 }

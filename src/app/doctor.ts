@@ -1,6 +1,7 @@
 import { Cache } from "../adapters/environments/cache.js";
 import { findPython } from "../adapters/environments/python-interpreter.js";
 import { probeSandbox } from "../adapters/sandbox/probe.js";
+import { examineGpus } from "./gpus.js";
 
 /** One thing that a run needs, as found on this machine. */
 export interface MachineCheck {
@@ -14,7 +15,7 @@ export interface MachineCheck {
 
 export async function examineMachine(variables: Readonly<Record<string, string | undefined>> = process.env): Promise<MachineCheck[]> {
   const sandbox = await probeSandbox();
-  return [node(), ...sandbox.checks.map((check) => ({ ...check })), await python(), await cache(variables)];
+  return [node(), ...sandbox.checks.map((check) => ({ ...check })), await python(), await cache(variables), examineGpus({ variables })];
 }
 
 function node(): MachineCheck {

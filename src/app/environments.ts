@@ -14,6 +14,8 @@ import { workspacePlace } from "../research/engine/places.js";
 export interface Host {
   readonly cache: Cache;
   readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Where devices are looked for; absent: on this machine. */
+  readonly deviceRoot?: string;
 }
 
 export async function openHost(variables: Readonly<Record<string, string | undefined>> = process.env): Promise<Host> {

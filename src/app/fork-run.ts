@@ -17,6 +17,7 @@ import { type BudgetChange, changedBudget } from "./budget-change.js";
 import { refuseChangedEnvironment } from "./changed-environment.js";
 import { originFile, readOrigin, refuseMisfits, refuseMissingKeys, refuseTaken, thisHost } from "./create-run.js";
 import { frozenByDigest, type Host } from "./environments.js";
+import { gpusFor } from "./gpus.js";
 import { reasonAfterLook } from "./heldout-looked.js";
 import { type InspectedRun, inspectRun } from "./inspect.js";
 import { loadModelConfiguration } from "./model-configuration.js";
@@ -137,6 +138,6 @@ async function ownConfiguration(
     callReservations: chosen.callReservations,
     seed: seed ?? inherited.seed,
     parallel: parallel ?? inherited.parallel,
-    host: await thisHost(),
+    host: await thisHost(gpusFor(inherited.environment, host, inherited.sandbox)),
   };
 }

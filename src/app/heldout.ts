@@ -10,6 +10,7 @@ import { RefusedError } from "../core/protocol/errors.js";
 import { type LookHost, lookAtHeldout } from "../research/engine/heldout-look.js";
 import { runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
+import { gpusFor } from "./gpus.js";
 import type { InspectedRun } from "./inspect.js";
 import { expectedSurroundings } from "./run-surroundings.js";
 
@@ -87,6 +88,7 @@ async function measure(
       giveToSandbox,
       hostEnvironment: host.variables,
       scratch,
+      gpus: gpusFor(configuration.environment, host, configuration.sandbox),
       heldoutFolder: data.heldout,
       blob: (digest) => inspected.ledger.blob(digest),
       // What a look prints stays out of the run's own records.

@@ -4,6 +4,7 @@ import { RefusedError } from "../core/protocol/errors.js";
 import { noResearcher } from "../core/protocol/ids.js";
 import { type RunConfiguration, runConfiguration } from "../core/protocol/run.js";
 import { callLimits, recordStart, type StartingFiles, thisHost } from "./create-run.js";
+import { gpusFor } from "./gpus.js";
 import type { Project } from "./project.js";
 
 /** A run that measures a list of known candidates against a baseline of one's own choice, and asks no researcher. */
@@ -38,7 +39,7 @@ export async function createListRun(project: Project, request: ListRunRequest): 
     sandbox,
     limits: callLimits,
     callReservations: {},
-    host: await thisHost(),
+    host: await thisHost(gpusFor(frozen.environment, { variables: process.env }, sandbox)),
   } satisfies RunConfiguration);
   await recordStart(project, configuration, starting, request.environmentFolder);
 }

@@ -20,6 +20,7 @@ import { sessionAgentsOf } from "./agents.js";
 import { refuseChangedEnvironment } from "./changed-environment.js";
 import { runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
+import { gpusFor } from "./gpus.js";
 import { HookDelivery } from "./hook-delivery.js";
 import type { HookWishes } from "./hooks.js";
 import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
@@ -125,13 +126,15 @@ async function drive(
 ): Promise<OwnedRun> {
   const configuration = configurationOf(run.state);
   if (configuration.sandbox === "bubblewrap") assertUsable(await probeSandbox());
+  const gpus = gpusFor(configuration.environment, host, configuration.sandbox);
   const frozen = await frozenByDigest(host, configuration.environmentDigest);
   const expected = await expectedSurroundings(host, folder, frozen, frozenOnly);
   const { prepared } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress, expected);
   const scratch = host.cache.folder("scratch", runKey(folder));
   await mkdir(scratch, { recursive: true, mode: 0o755 });
   const secrets = secretsOf(host.variables);
-  const slots = new Slots(Math.max(cpus().length, configuration.parallel));
+  const slots = new Slots(Math.max(cpus().length, configuration.parallel), gpus);
+  await holdGpusInUse(slots, executor);
   const parts = {
     executor,
     prepared,
@@ -154,6 +157,14 @@ async function drive(
     maxLength: longestMessage(configuration.environment.surface),
   });
   return { run, runner, close: () => close(run, executor, server, scratch, hooks) };
+}
+
+/** What an owner before this one started may still run; its GPUs are nobody else's until it ends. */
+async function holdGpusInUse(slots: Slots, executor: Executor): Promise<void> {
+  for (const { id, gpus } of await executor.gpusInUse()) {
+    const letGo = slots.hold(id, gpus);
+    executor.wait(id).then(letGo, () => undefined);
+  }
 }
 
 async function close(

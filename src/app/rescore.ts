@@ -10,6 +10,7 @@ import { digestOf } from "../core/protocol/canonical.js";
 import type { Packet } from "../core/protocol/packet.js";
 import type { AloneHost } from "../research/engine/measure-alone.js";
 import type { Host } from "./environments.js";
+import { gpusFor } from "./gpus.js";
 import { type OpenedPacket, openPacket } from "./packet-open.js";
 import { environmentOfPacket, type RescorePermissions } from "./rescore-environment.js";
 import { PacketPairs, type Rescored } from "./rescore-pairs.js";
@@ -63,6 +64,7 @@ export async function rescorePacket(
       giveToSandbox,
       hostEnvironment: host.variables,
       scratch: join(work, "attempts"),
+      gpus: gpusFor(prepared.environment, host, "bubblewrap"),
       blob: (digest) => opened.contents.get(digest) ?? new Uint8Array(),
       putBlob: (bytes) => {
         blobs.set(digestOf(bytes), bytes);

@@ -23,6 +23,7 @@ export function stoppableExecutor(executor: Executor, signal: AbortSignal): Exec
     },
     output: (id) => executor.output(id),
     stop: (id) => executor.stop(id),
+    gpusInUse: () => executor.gpusInUse(),
     forget: (prefix) => executor.forget(prefix),
     close: () => executor.close(),
   };

@@ -74,6 +74,7 @@ async function live(
       manifest,
       content: (digest) => contents.get(digest) ?? new Uint8Array(),
       hostEnvironment: {},
+      gpus: null,
       collectMaxBytes: 2 ** 20,
     });
     await executor.start(execution);

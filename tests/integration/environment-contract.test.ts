@@ -125,6 +125,14 @@ test("all problems are said at once, in order", async () => {
   expect(problems.map((problem) => problem.line)).toEqual([3, 4, 19]);
 });
 
+test("GPUs are frozen where a stage takes some, and leave no trace in a contract without", async () => {
+  const limitsOf = async (limits: string) =>
+    (await loadEnvironment(await makePack({ "environment.yaml": contractWith(["wall: 10 s", limits]) }))).environment.stages[0]?.limits;
+  expect(await limitsOf("wall: 10 s, gpus: 2")).toMatchObject({ gpus: 2 });
+  for (const none of ["wall: 10 s", "wall: 10 s, gpus: 0"]) expect(Object.keys((await limitsOf(none)) ?? {})).not.toContain("gpus");
+  for (const wrong of ["-1", "0.5", "all"]) expect((await problemOf(["wall: 10 s", `wall: 10 s, gpus: ${wrong}`])).what).toContain("gpus");
+});
+
 describe("keys of later versions are refused by name", () => {
   test.each([
     ["name: small", "name: small\nevidence: evidence.yaml", "evidence"],
@@ -133,7 +141,6 @@ describe("keys of later versions are refused by name", () => {
     ["run: sh evaluate.sh", "run: sh evaluate.sh, capabilities: [judge]", "capabilities"],
     ["run: sh evaluate.sh", "run: sh evaluate.sh, per_checkpoint: { patience: 4 }", "per_checkpoint"],
     ["run: sh evaluate.sh", "run: sh evaluate.sh, worker: warm", "warm"],
-    ["wall: 10 s", "wall: 10 s, gpus: 1", "gpus"],
     ["trust: evaluator", "trust: interactive", "interactive"],
   ])("%s → %s", async (from, to, named) => {
     const problems = await problemsOf(await makePack({ "environment.yaml": contractWith([from, to]) }));

@@ -19,7 +19,9 @@ export interface Ended {
 }
 
 /** What a driver is told beside its steps. `through`: a program that starts it, with its words, such as a tracer. */
-export type Circumstances = Partial<Pick<Job, "clock" | "fullFrom" | "fullWhile" | "variables">> & { readonly through?: readonly string[] };
+export type Circumstances = Partial<Pick<Job, "clock" | "fullFrom" | "fullWhile" | "variables" | "deviceRoot">> & {
+  readonly through?: readonly string[];
+};
 
 /** Starts a process that takes the steps one after the other. */
 export function drive(lab: Lab, steps: readonly Step[], { through = [], ...more }: Circumstances = {}): Driven {

@@ -50,6 +50,8 @@ export interface Job {
   readonly environment: string;
   readonly variables: Readonly<Record<string, string>>;
   readonly steps: readonly Step[];
+  /** Where devices are looked for, instead of on this machine. */
+  readonly deviceRoot?: string;
   /** Milliseconds that the clock goes back at every look, from the n-th look on. */
   readonly clock?: { readonly fromLook: number; readonly backMs: number };
   /** Of this process the n-th append finds a full disk, and so does everything after the one before. */
@@ -175,7 +177,8 @@ async function main(): Promise<void> {
   wrapAppends();
   if (job.clock !== undefined) setClock(job.clock);
   const place = new Project(job.project);
-  const host = await openHost(job.variables);
+  const opened = await openHost(job.variables);
+  const host = job.deviceRoot === undefined ? opened : { ...opened, deviceRoot: job.deviceRoot };
   for (const step of job.steps) {
     if (step.do === "create") {
       appends = 0;

@@ -94,7 +94,8 @@ const limits = z.strictObject({
   disk: size.optional(),
   /** Bytes printed. Default 64 MiB. */
   output: size.optional(),
-  gpus: notYet("`gpus`"),
+  /** GPUs that the stage has for itself. Default 0: it sees none. */
+  gpus: z.number().int().min(0).max(1024).optional(),
 });
 
 const passedName = z

@@ -105,6 +105,8 @@ function resolveStage(stage: ContractForm["stages"][number], form: ContractForm)
       cpuMs: limits.cpu ?? Math.ceil(wallMs * Math.max(1, cpus)),
       memoryBytes: limits.memory ?? defaultLimits.memoryBytes,
       cpus,
+      // Absent where there are none: the digests of all other environments stay what they are.
+      ...(limits.gpus === undefined || limits.gpus === 0 ? {} : { gpus: limits.gpus }),
       processes: limits.processes ?? defaultLimits.processes,
       diskBytes: limits.disk ?? defaultLimits.diskBytes,
       outputBytes: limits.output ?? defaultLimits.outputBytes,

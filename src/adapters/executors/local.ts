@@ -90,6 +90,11 @@ class LocalExecutor implements Executor {
     await this.wait(id);
   }
 
+  async gpusInUse(): Promise<readonly { readonly id: string; readonly gpus: readonly number[] }[]> {
+    const using = this.records.ids().map((id) => ({ id, gpus: this.records.readGpus(id) }));
+    return using.filter(({ id, gpus }) => gpus.length > 0 && this.records.find(id).state === "running");
+  }
+
   async forget(prefix: string): Promise<void> {
     for (const id of this.records.ids()) {
       if (!id.startsWith(prefix)) continue;

@@ -182,6 +182,22 @@ export class Records {
     };
   }
 
+  /** Before its process starts: who comes after a death of its owner must not give them to another. */
+  writeGpus(id: string, gpus: readonly number[]): void {
+    writeFileSync(join(this.folder(id), "gpus.json"), JSON.stringify(gpus), { mode: 0o600 });
+  }
+
+  readGpus(id: string): readonly number[] {
+    try {
+      return JSON.parse(readFileSync(join(this.folder(id), "gpus.json"), "utf8")) as readonly number[];
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      // Torn by a power loss: what it was about does not run any more.
+      if (code === "ENOENT" || code === "ENOTDIR" || error instanceof SyntaxError) return [];
+      throw error;
+    }
+  }
+
   ids(): string[] {
     const names = readdirSync(this.executions).filter((name) => !name.startsWith("."));
     return names.map((name) => name.replaceAll("+", "/"));

@@ -1,5 +1,5 @@
 import { isAbsolute } from "node:path";
-import type { StageExecution } from "../../core/ports/executor.js";
+import type { Device, StageExecution } from "../../core/ports/executor.js";
 import { stageLimits } from "../../core/protocol/outcome.js";
 import { InvalidExecutionError } from "./errors.js";
 
@@ -49,6 +49,7 @@ export function assertValidExecution(execution: StageExecution): void {
     assertText(execution, `a value for ${name}`, `${name}=${value}`);
   }
   for (const mount of execution.mounts) assertMount(execution, mount);
+  for (const device of execution.devices ?? []) assertDevice(execution, device);
   for (const folder of execution.writableFolders) assertPath(execution, "a writable folder", folder);
   assertOutputs(execution);
 }
@@ -67,6 +68,17 @@ function assertMount(execution: StageExecution, mount: StageExecution["mounts"][
       "Translate the execution with onHostPaths().",
     );
   }
+}
+
+/** A disk, a terminal or the kernel's memory would be a way out. */
+function assertDevice(execution: StageExecution, { source, target }: Device): void {
+  assertPath(execution, "the source of a device", source);
+  assertPath(execution, "the target of a device", target);
+  const isGpu = /^\/dev\/(nvidia\d+|nvidiactl|nvidia-(uvm|uvm-tools|modeset|caps)|kfd|dri\/renderD\d+|dxg)$/.test(target);
+  if (!isGpu || !source.endsWith(target))
+    refuse(execution, "a GPU's device file, at its own path", `${source} at ${target}`, "Take it out.");
+  if (execution.sandbox === "none")
+    refuse(execution, "no devices, because without a sandbox nothing can be mounted", target, "Take it out.");
 }
 
 function assertOutputs(execution: StageExecution): void {

@@ -101,6 +101,7 @@ export function bubblewrapArguments(
     ...(details.statusFd === null ? [] : ["--json-status-fd", String(details.statusFd)]),
     ...systemArguments(features),
     ...["--proc", "/proc", "--dev", "/dev"],
+    ...(execution.devices ?? []).flatMap(({ source, target }) => ["--dev-bind", source, target]),
     ...temporaryFolder(execution.limits.diskBytes, "/dev/shm"),
     ...temporaryFolder(execution.limits.diskBytes, "/tmp"),
     ...mountArguments(execution),

@@ -9,6 +9,12 @@ export interface Mount {
   readonly mode: "read-only" | "read-write";
 }
 
+/** A device file that a stage may open. */
+export interface Device {
+  readonly source: string;
+  readonly target: string;
+}
+
 /** Everything an executor needs to run one stage once. Written to disk as JSON, so it holds no functions. */
 export interface StageExecution {
   /**
@@ -23,6 +29,10 @@ export interface StageExecution {
   /** The whole environment of the process; nothing of ours is inherited. */
   readonly environment: Readonly<Record<string, string>>;
   readonly mounts: readonly Mount[];
+  /** Device files beside the harmless ones. */
+  readonly devices?: readonly Device[];
+  /** GPUs that it has for itself, by their numbers on this machine; kept, so that a later owner knows. */
+  readonly gpus?: readonly number[];
   /** Written to standard input, which is then closed. Absent: standard input is empty. */
   readonly stdin?: string;
   readonly limits: StageLimits;
@@ -72,6 +82,8 @@ export interface Executor {
   output(id: string): Promise<CapturedStreams>;
   /** Kills the whole tree and waits for its end. A no-op for an ended one. */
   stop(id: string): Promise<void>;
+  /** Executions that run and have GPUs for themselves, whoever started them. */
+  gpusInUse(): Promise<readonly { readonly id: string; readonly gpus: readonly number[] }[]>;
   /** Removes what the executor keeps about ended executions whose id starts with `prefix`. */
   forget(prefix: string): Promise<void>;
   /** Lets go without stopping anything that runs, and rejects who still waits; a supervisor with nothing left to do ends by itself. */

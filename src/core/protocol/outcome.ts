@@ -14,6 +14,8 @@ export const stageLimits = z.strictObject({
   memoryBytes: z.number().int().positive(),
   /** CPU slots that the stage takes; also the value of OMP_NUM_THREADS and its like. May be fractional for tiny stages. */
   cpus: z.number().positive(),
+  /** GPUs that it has for itself; absent: none, also in the digest of environments from before there were any. */
+  gpus: z.number().int().positive().optional(),
   processes: z.number().int().positive(),
   /** Bytes written below the workspace, the output folder and the temporary folder. */
   diskBytes: z.number().int().positive(),

@@ -60,6 +60,8 @@ export const runConfiguration = z.strictObject({
     cpus: z.number().int().positive(),
     cpuModel: z.string(),
     memoryBytes: z.number(),
+    /** Models of the GPUs that stages may have; absent where no stage takes one. */
+    gpus: z.array(z.string().max(200)).optional(),
     versions: z.record(z.string(), z.string()),
   }),
 });

@@ -1,3 +1,4 @@
+import type { GpuPool } from "../../core/ports/gpus.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import type { Stage } from "../../core/protocol/environment.js";
 import { type EvaluatorVerdict, judgeStage } from "../../core/protocol/status.js";
@@ -10,7 +11,7 @@ import { stageExecution } from "./stage-execution.js";
 export type AloneHost = Pick<
   PipelineHost,
   "prepared" | "executor" | "sandbox" | "giveToSandbox" | "hostEnvironment" | "scratch" | "blob" | "putBlob"
->;
+> & { readonly gpus: GpuPool };
 
 /** Which stages are run, and what the last of them is for. */
 export interface AloneWish {
@@ -97,6 +98,8 @@ async function perform(
       manifest,
       content: host.blob,
       hostEnvironment,
+      // One stage after the other: there is nobody to share with.
+      gpus: stage.limits.gpus === undefined ? null : host.gpus.assign(host.gpus.numbers.slice(0, stage.limits.gpus)),
       collectMaxBytes: collectCap(prepared.environment.gates),
       selected: selectedOutput(ended)?.selected ?? null,
       ...(stage.trust === "held-out" && heldoutFolder !== null ? { heldoutFolder } : {}),

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { pipelineStages } from "../../core/harness/decide/measurements.js";
 import type { OpenMeasurement } from "../../core/harness/state.js";
 import type { Executor, Found } from "../../core/ports/executor.js";
+import type { GpuAssignment } from "../../core/ports/gpus.js";
 import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
 import type { Amount } from "../../core/protocol/budget.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
@@ -41,6 +42,7 @@ export interface PipelineHost {
   readonly halted: () => boolean;
 }
 
+type EndedOrGone = Exclude<Found, { state: "running" | "unknown" }>;
 type WithoutTime<C> = C extends unknown ? Omit<C, "at"> : never;
 export type StageCommand = WithoutTime<Extract<Command, { type: "start_stage" | "end_stage" | "end_attempt" }>>;
 
@@ -108,11 +110,11 @@ export class Pipeline {
   private async perform(stage: Stage, repeat: number): Promise<Performed> {
     const id = this.executionId(stage, repeat);
     const name = { measurement: this.measurement.id, stage: stage.name, repeat };
-    const release = await this.host.slots.take(stage.limits.cpus, stage.exclusive);
+    const taken = await this.host.slots.take({ ...stage.limits, exclusive: stage.exclusive, execution: id });
     try {
       if (this.host.halted() || (await this.suspendChanged()) !== null) return { kind: "halted" };
       if (!this.host.record({ type: "start_stage", ...name })) return this.unwanted();
-      const found = await this.startOrAdopt(id, stage, repeat);
+      const found = await this.startOrAdopt(id, stage, repeat, taken.gpus);
       if (found.state === "gone") return { kind: "gone", reason: found.reason };
       const streams = await this.host.executor.output(id);
       const stdout = this.host.putBlob(joined(streams.stdout, found.outcome.stdout.omittedBytes));
@@ -126,7 +128,7 @@ export class Pipeline {
       if ((await this.suspendChanged()) !== null) return { kind: "halted" };
       throw error;
     } finally {
-      release();
+      taken.release();
     }
   }
 
@@ -135,7 +137,7 @@ export class Pipeline {
     return { kind: this.host.halted() ? "halted" : "closed" };
   }
 
-  private async startOrAdopt(id: string, stage: Stage, repeat: number): Promise<Exclude<Found, { state: "running" | "unknown" }>> {
+  private async startOrAdopt(id: string, stage: Stage, repeat: number, gpus: GpuAssignment | null): Promise<EndedOrGone> {
     const found = await this.host.executor.find(id);
     if (found.state === "unknown") {
       const { prepared, sandbox, hostEnvironment } = this.host;
@@ -150,6 +152,7 @@ export class Pipeline {
         manifest: this.manifest,
         content: this.host.blob,
         hostEnvironment,
+        gpus,
         collectMaxBytes: collectCap(prepared.environment.gates),
         selected: selectedOutput(this.ended)?.selected ?? null,
       });

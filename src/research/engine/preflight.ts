@@ -63,12 +63,12 @@ async function perform(
   signal: AbortSignal,
 ): Promise<PreflightResult> {
   const { prepared, executor, sandbox, hostEnvironment } = host;
-  const release = await host.slots.take(stage.limits.cpus, stage.exclusive);
+  const { gpus, release } = await host.slots.take({ ...stage.limits, exclusive: stage.exclusive, execution: id });
   const stop = (): void => void executor.stop(id).catch(() => undefined);
   try {
     signal.throwIfAborted();
     const { seed, gates } = prepared.environment;
-    const run = { id, stage, repeat: 1, seed, sandbox, prepared, folders, manifest, content: host.blob, hostEnvironment };
+    const run = { id, stage, repeat: 1, seed, sandbox, prepared, folders, manifest, content: host.blob, hostEnvironment, gpus };
     await executor.start(await stageExecution({ ...run, collectMaxBytes: collectCap(gates) }));
     signal.addEventListener("abort", stop, { once: true });
     // It may have been aborted while the stage was being started.

@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { StageExecution } from "../../core/ports/executor.js";
+import type { GpuAssignment } from "../../core/ports/gpus.js";
 import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import type { Stage } from "../../core/protocol/environment.js";
@@ -21,6 +22,8 @@ export interface StageRun {
   readonly content: (digest: string) => Uint8Array;
   /** Host variables, of which the stage gets the named ones. */
   readonly hostEnvironment: Readonly<Record<string, string | undefined>>;
+  /** GPUs that it has for itself. */
+  readonly gpus: GpuAssignment | null;
   /** Largest declared output that is collected, in bytes. */
   readonly collectMaxBytes: number;
   /** The declared output that an online stage chose, relative to the artifacts; later evaluators find it in TRIALIST_SELECTED. */
@@ -102,12 +105,15 @@ function common(run: StageRun, places: Places, variables: Readonly<Record<string
   const { stage, prepared } = run;
   places.showAsIs(prepared.runtime.mounts);
   places.showAsIs(prepared.mounts);
+  places.showAsIs(run.gpus?.mounts ?? []);
   const passed = Object.fromEntries(
     stage.pass.flatMap((name) => (run.hostEnvironment[name] === undefined ? [] : [[name, run.hostEnvironment[name]]])),
   );
   const environment: Record<string, string> = {
+    ...hiddenGpus,
     ...passed,
     ...prepared.runtime.environment,
+    ...gpuVariables(run.gpus, prepared.runtime.environment),
     PATH: [...prepared.runtime.path, "/usr/local/bin", "/usr/bin", "/bin"].join(":"),
     PYTHONDONTWRITEBYTECODE: "1",
     PYTHONUNBUFFERED: "1",
@@ -119,6 +125,7 @@ function common(run: StageRun, places: Places, variables: Readonly<Record<string
     command: fillIn(stage.run, environment),
     environment,
     mounts: places.mounts,
+    ...(run.gpus === null ? {} : { devices: run.gpus.devices, gpus: run.gpus.numbers }),
     limits: stage.limits,
     graceMs: 2000,
     collectMaxBytes: run.collectMaxBytes,
@@ -126,6 +133,16 @@ function common(run: StageRun, places: Places, variables: Readonly<Record<string
     keepHeadBytes: keptBytes,
     keepTailBytes: keptBytes,
   };
+}
+
+/** Without a sandbox the files of all GPUs are there; these keep well-behaved libraries from them. */
+const hiddenGpus = { CUDA_VISIBLE_DEVICES: "", ROCR_VISIBLE_DEVICES: "-1", HIP_VISIBLE_DEVICES: "-1" };
+
+/** A driver's libraries come before those of the same name that a runtime brings; both are found. */
+function gpuVariables(gpus: GpuAssignment | null, runtime: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  if (gpus === null) return {};
+  const folders = [gpus.environment.LD_LIBRARY_PATH, runtime.LD_LIBRARY_PATH].filter((each) => each !== undefined && each !== "");
+  return folders.length === 0 ? gpus.environment : { ...gpus.environment, LD_LIBRARY_PATH: folders.join(":") };
 }
 
 function fillIn(command: string, variables: Readonly<Record<string, string>>): string {

@@ -334,10 +334,11 @@ function conditions({ state, summary }: Subject): string {
   const versions = Object.entries(host.versions)
     .map(([name, version]) => `, ${name} ${version}`)
     .join("");
+  const gpus = (host.gpus ?? []).map((model) => `, GPU ${model}`).join("");
   const lines = [
     `- Sandbox: ${summary.sandbox === "none" ? "**NONE**" : summary.sandbox}`,
     ...(held.length === 0 ? ["- Guarantees: not read for this report"] : held.map((text) => `- Held: ${markdown(text)}`)),
-    `- Host: ${markdown(`${host.platform}, ${plural(host.cpus, "CPU")}, ${host.cpuModel}, ${bytes(host.memoryBytes)}${versions}`)}`,
+    `- Host: ${markdown(`${host.platform}, ${plural(host.cpus, "CPU")}, ${host.cpuModel}, ${bytes(host.memoryBytes)}${gpus}${versions}`)}`,
     `- Organization: ${markdown(state.configuration.organization.name)}, ${plural(parallel, "trial")} at once; researchers: ${markdown(
       Object.entries(researchers)
         .map(([role, name]) => `${role} = ${[name, ...(role === "*" ? alternates : [])].join(" and in turn ")}`)

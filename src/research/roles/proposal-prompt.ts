@@ -13,7 +13,13 @@ export interface ProposalDocument {
     readonly gates: readonly unknown[];
     readonly editable: readonly string[];
     readonly maxBytes: number;
-    readonly limits: readonly { readonly stage: string; readonly wallMs: number; readonly memoryBytes: number; readonly cpus: number }[];
+    readonly limits: readonly {
+      readonly stage: string;
+      readonly wallMs: number;
+      readonly memoryBytes: number;
+      readonly cpus: number;
+      readonly gpus?: number;
+    }[];
   };
   readonly base: {
     readonly trial: string;
@@ -144,8 +150,8 @@ function rulesOf({ metrics, gates, editable, maxBytes, limits }: ProposalDocumen
     `Metrics, the first decides: ${metrics.map(({ name, direction }) => `${name} (${direction})`).join(", ")}`,
     `Editable: ${editable.join(", ")}; at most ${maxBytes} bytes in all`,
     ...limits.map(
-      ({ stage, wallMs, memoryBytes, cpus }) =>
-        `Stage ${stage}: at most ${wallMs / 1000} s, ${Math.round(memoryBytes / 2 ** 20)} MiB of memory, ${cpus} CPUs, no network`,
+      ({ stage, wallMs, memoryBytes, cpus, gpus }) =>
+        `Stage ${stage}: at most ${wallMs / 1000} s, ${Math.round(memoryBytes / 2 ** 20)} MiB of memory, ${cpus} CPUs, ${gpus === undefined ? "" : `${gpus} GPUs, `}no network`,
     ),
   ];
   return [...lines, ...gates.map((gate) => `Gate: ${JSON.stringify(gate)}`)].join("\n");

@@ -59,7 +59,13 @@ function proposalDocument(view: ProposalView, environment: Environment, blobs: B
       maxBytes: environment.surface.maxBytes,
       limits: environment.stages
         .filter((stage) => stage.trust === "candidate")
-        .map(({ name, limits: { wallMs, memoryBytes, cpus } }) => ({ stage: name, wallMs, memoryBytes, cpus })),
+        .map(({ name, limits: { wallMs, memoryBytes, cpus, gpus } }) => ({
+          stage: name,
+          wallMs,
+          memoryBytes,
+          cpus,
+          ...(gpus === undefined ? {} : { gpus }),
+        })),
     },
     base: {
       trial: base.trial,

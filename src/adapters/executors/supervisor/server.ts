@@ -115,7 +115,7 @@ export class Supervisor {
     this.starting += 1;
     try {
       const features = execution.sandbox === "none" ? null : await this.sandboxFeatures();
-      assertReachable(execution.mounts.map((mount) => mount.source));
+      assertReachable([...execution.mounts, ...(execution.devices ?? [])].map(({ source }) => source));
       await this.startIn(await this.slots.take(features !== null), execution, features);
     } finally {
       this.starting -= 1;
@@ -131,6 +131,7 @@ export class Supervisor {
     }
     const { records, pipes, cgroups, limitProcessesInside } = this;
     try {
+      if (execution.gpus !== undefined && execution.gpus.length > 0) records.writeGpus(execution.id, execution.gpus);
       // Two of the processes in a sandbox are bubblewrap's.
       slot.group.limit({ memoryBytes: execution.limits.memoryBytes, tasks: execution.limits.processes + (features === null ? 0 : 2) });
     } catch (error) {
