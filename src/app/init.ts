@@ -1,4 +1,5 @@
 import { isCancel, select, text } from "@clack/prompts";
+import { digestEnvironment } from "../adapters/environments/freeze.js";
 import {
   askAnswers,
   completeAnswers,
@@ -8,6 +9,7 @@ import {
   initEnvironment,
   type Prompter,
 } from "../adapters/environments/init.js";
+import { loadEnvironment } from "../adapters/environments/load.js";
 import { TrialistError } from "../core/protocol/errors.js";
 import { duration } from "../research/report/numbers.js";
 import type { Host } from "./environments.js";
@@ -26,6 +28,16 @@ export async function initFolder(
 
 function asks(options: { readonly ask: boolean }): boolean {
   return options.ask && process.stdin.isTTY === true;
+}
+
+/** Digest of a folder's environment as it lies there now: what a run would freeze it as. Null where it cannot be had. */
+export async function digestOfFolder(folder: string): Promise<string | null> {
+  try {
+    return await digestEnvironment(await loadEnvironment(folder));
+  } catch (error) {
+    if (error instanceof TrialistError) return null;
+    throw error;
+  }
 }
 
 /** What came of measuring the baseline of a fresh environment. */

@@ -41,6 +41,8 @@ export async function listFolder(folder: string, skip: ReadonlySet<string> = too
         if (!skip.has(entry.name)) await visit(path);
         continue;
       }
+      // A submodule and a second work tree have a file of that name.
+      if (entry.name === ".git" && skip.has(entry.name)) continue;
       if (found.length >= maxEntries) {
         throw new RefusedError({
           expected: `at most ${maxEntries} files`,
@@ -102,9 +104,18 @@ export async function listUnignored(folder: string): Promise<FolderEntry[] | nul
     if (parts.some((part) => toolFolders.has(part)) || isLitter(parts.at(-1) ?? "")) continue;
     const entry = entryAt(folder, path);
     if (entry !== null) found.push(entry);
+    else found.push(...(await listNested(folder, path.replace(/\/$/, ""))));
     if (found.length % entriesAtOnce === 0) await turnOfTheLoop();
   }
   return inOrder(found);
+}
+
+/** The files of a repository inside the repository, which git names by its folder: a submodule, or one that lies there. */
+async function listNested(folder: string, path: string): Promise<FolderEntry[]> {
+  // Without a `.git` of its own it is an empty folder, and git would list the outer repository again.
+  if (factsAt(join(folder, path, ".git")) === null) return [];
+  const nested = (await listUnignored(join(folder, path))) ?? [];
+  return nested.map((entry) => ({ ...entry, path: `${path}/${entry.path}` }));
 }
 
 /** One entry; null when it is gone, or a folder (git names a submodule so). */

@@ -1,8 +1,10 @@
 import { readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { isAbsolute, join, relative } from "node:path";
 import { execa } from "execa";
-import { entryAt, listFolder, listUnignored } from "./folder-files.js";
+import { entryAt, type FolderEntry, listFolder, listUnignored } from "./folder-files.js";
 import { globOfPath, isGlob, normalizeGlob, pathFault, pathMatcher } from "./globs.js";
+import { lookAtGit } from "./init-git.js";
+import { cannotWrite, gitNotes, refusePointers } from "./init-hazards.js";
 import { missingModules, resolveRunCommand } from "./init-interpreter.js";
 import { InitRefusedError, noFolder } from "./init-refused.js";
 import { contractText, type InitAnswers, type MeasuredFacts } from "./init-text.js";
@@ -45,15 +47,22 @@ export async function initEnvironment(
       todo: "Edit it, or write over it with --force.",
     });
   }
-  const edit = await editableGlobs(folder, answers.edit);
+  const git = await lookAtGit(folder);
+  const files = (git === null ? null : await listUnignored(folder)) ?? (await listFolder(folder));
+  const pointers = await refusePointers(folder, files);
+  const edit = await editableGlobs(folder, answers.edit, files);
   const command = await resolveRunCommand(folder, answers.run, options.pathVariable);
   const resolved = { ...answers, edit, run: command.run };
   const text = contractText(resolved, command.use);
   const environment = await loadEnvironment(folder, text);
-  await replaceFile(file, text);
-  const ignored = await ignoreRuns(folder);
+  await replaceFile(file, text).catch((error: unknown) => {
+    throw cannotWrite(folder, error);
+  });
+  const ignored = git === null ? { wrote: [], notes: [] } : await ignoreRuns(folder);
   const notes = [
     ...(answers.reasons ?? []),
+    ...gitNotes(folder, git),
+    ...pointers,
     ...command.notes,
     ...environment.notes,
     ...(command.use === null ? await moduleNotes(folder, environment) : []),
@@ -69,8 +78,8 @@ export async function initEnvironment(
 }
 
 /** Every named file exists and lies inside; names with characters that globs give a meaning are written so that they match. */
-async function editableGlobs(folder: string, edit: readonly string[]): Promise<string[]> {
-  const known = ((await listUnignored(folder)) ?? (await listFolder(folder))).map((entry) => entry.path);
+async function editableGlobs(folder: string, edit: readonly string[], files: readonly FolderEntry[]): Promise<string[]> {
+  const known = files.map((entry) => entry.path);
   const globs: string[] = [];
   for (const given of edit) {
     const path = normalizeGlob(isAbsolute(given) ? relative(folder, given) : given);
@@ -82,7 +91,7 @@ async function editableGlobs(folder: string, edit: readonly string[]): Promise<s
         where: folder,
         todo: "Run `trialist init` in the folder that holds the files.",
       });
-    if ((await entryAt(folder, path)) !== null) globs.push(isGlob(path) ? globOfPath(path) : path);
+    if (entryAt(folder, path) !== null) globs.push(isGlob(path) ? globOfPath(path) : path);
     else if (isGlob(path) && known.some(pathMatcher([path]))) globs.push(path);
     else if (known.some((one) => one.startsWith(`${path}/`))) globs.push(`${path}/**`);
     else
@@ -126,10 +135,17 @@ async function ignoreRuns(folder: string): Promise<{ wrote: string[]; notes: str
   // 0: ignored already, 1: not ignored, 128: no git here.
   if (asked.exitCode !== 1) return { wrote: [], notes: [] };
   const file = join(folder, ".gitignore");
-  const entry = await entryAt(folder, ".gitignore");
+  const entry = entryAt(folder, ".gitignore");
   if (entry !== null && entry.kind !== "file")
     return { wrote: [], notes: [".gitignore is no regular file: add .trialist/ to what git ignores yourself"] };
-  const before = entry === null ? "" : await readFile(file, "utf8");
-  await writeFile(file, `${before}${before === "" || before.endsWith("\n") ? "" : "\n"}.trialist/\n`);
+  try {
+    const before = entry === null ? "" : await readFile(file, "utf8");
+    await writeFile(file, `${before}${before === "" || before.endsWith("\n") ? "" : "\n"}.trialist/\n`);
+  } catch (error) {
+    return {
+      wrote: [],
+      notes: [`.gitignore cannot be written (${(error as Error).message}): add .trialist/ to what git ignores yourself`],
+    };
+  }
   return { wrote: [file], notes: [] };
 }

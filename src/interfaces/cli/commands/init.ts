@@ -1,6 +1,6 @@
 import { relative, resolve } from "node:path";
 import { openHost } from "../../../app/environments.js";
-import { initFolder, type MeasuredInit, measureInit } from "../../../app/init.js";
+import { digestOfFolder, initFolder, type MeasuredInit, measureInit } from "../../../app/init.js";
 import { oneLine, printable } from "../../../research/report/hostile-text.js";
 import { duration } from "../../../research/report/numbers.js";
 import { type CliCommand, type CommandInput, exitCodes, textOption } from "../command.js";
@@ -46,8 +46,10 @@ export const command: CliCommand = {
     const measured = input.options.baseline === false ? null : await measure(input.terminal, made, ask);
     const path = printable(shown(folder, input.folder));
     if (measured !== null) for (const line of measuredLines(measured, made.environment.environment.metrics)) input.terminal.say(line);
+    const digest = await digestOfFolder(folder);
+    if (digest !== null) input.terminal.say(`as it lies here now, its digest is ${digest}`);
     if (measured === null || measured.costs !== null) input.terminal.say(nextSteps(path));
-    input.terminal.data({ wrote: made.wrote, notes: made.notes, name: made.environment.environment.name, ...measured });
+    input.terminal.data({ wrote: made.wrote, notes: made.notes, name: made.environment.environment.name, digest, ...measured });
     return measured === null ? exitCodes.ok : exitCodeOf(measured.baseline.status);
   },
 };
