@@ -101,6 +101,28 @@ describe("where a folder does not say it clearly, the flags are named with what 
   });
 });
 
+describe("numbers that programs print", () => {
+  test.each([
+    [`print(f"step {i}: train loss {l['train']:.4f}, val loss {l['val']:.4f}")`, "val_loss"],
+    ['print("Test accuracy: %.3f" % accuracy)', "test_accuracy"],
+    ['print("accuracy:", accuracy)', "accuracy"],
+    ['print("epoch", epoch, "score =", score)', "score"],
+    ["print(json.dumps({'epoch': 3, 'val': {'f1': f1}}))", "val.f1"],
+    ["report = {'bleu': 1}\nreport['epoch'] = 3\nprint(json.dumps(report))", "bleu"],
+  ])("%s", async (line, metric) => {
+    const folder = await fill(await temporaryFolder(), { "train.py": `${line}\n` });
+    expect((await completeAnswers(folder, {})).metric).toBe(metric);
+  });
+
+  test.each([
+    ["console.log(`$" + "{name}: $" + "{ops} done, ops_per_sec: $" + "{ops}`);", "ops_per_sec"],
+    ['process.stdout.write("latency_ms=" + ms + "\\n");', "latency_ms"],
+  ])("%s", async (line, metric) => {
+    const folder = await fill(await temporaryFolder(), { "bench.js": `${line}\n` });
+    expect((await completeAnswers(folder, {})).metric).toBe(metric);
+  });
+});
+
 test("links and folders that lead outside, and paths in the sources, are bound read-only", async () => {
   const outside = await fill(await temporaryFolder(), { "big/a.bin": "x", "other/b.csv": "y" });
   const folder = await fill(await temporaryFolder(), {

@@ -137,7 +137,7 @@ test.runIf(!isRoot || mayMount)("a repository that cannot be written is refused 
   } else await chmod(folder, 0o555);
   try {
     await expect(init(folder)).rejects.toThrow(
-      /a folder that environment\.yaml can be written to; found .*Nothing was written\. Copy the repository .*trialist -C COPY init/,
+      /a folder that environment\.yaml can be written to; found .*Nothing was written\. Copy the repository .*trialist init COPY/,
     );
     expect((await readdir(folder)).sort()).toEqual([".git", "train.py"]);
   } finally {

@@ -57,7 +57,7 @@ export function cannotWrite(folder: string, error: unknown): InitRefusedError {
       found:
         code === "EROFS" ? "a read-only file system" : code === "ENOSPC" || code === "EDQUOT" ? "a full one" : "no permission to write",
       where: folder,
-      todo: "Nothing was written. Copy the repository to a place that you can write to, then: trialist -C COPY init",
+      todo: "Nothing was written. Copy the repository to a place that you can write to, then: trialist init COPY",
     },
     { cause: error },
   );

@@ -58,13 +58,28 @@ function printedNames(text: string): { name: string; place: number }[] {
   const found: { name: string; place: number }[] = [];
   const place = (at: number): number => at / Math.max(1, text.length);
   for (const { 2: quoted, 3: bare, index } of text.matchAll(printing)) {
-    const labels = (quoted ?? bare ?? "").matchAll(/([A-Za-z][\w.@-]*)["']?[ \t]*[:=][ \t]*(?=[{%$"'`\d.-]|\\n|$)/g);
-    for (const [, name = ""] of labels) found.push({ name, place: place(index) });
+    const line = text.slice(index, index + 2000).split("\n", 1)[0] ?? "";
+    const others = [...line.matchAll(/,\s*(["'`])([^"'`]*[:=]\s*)\1\s*,/g)].map(([, , said = ""]) => said);
+    for (const name of [quoted ?? bare ?? "", ...others].flatMap(labelsIn)) found.push({ name, place: place(index) });
   }
   for (const { index, 0: head } of text.matchAll(/(?:print\s*\(\s*json\.dumps|console\.log\s*\(\s*JSON\.stringify)\s*\(\s*/g)) {
     for (const name of keysAt(text, index + head.length)) found.push({ name, place: place(index) });
   }
   return found;
+}
+
+const qualifier = "(?:cv|val|valid|validation|test|eval|dev|train|training|best|final|mean|average|avg|total)";
+const label = new RegExp(
+  `(?:(\\b${qualifier})[ _-])?([A-Za-z][\\w.@-]*)["']?(?:[ \\t]*[:=][ \\t]*(?=[{%$"'\`\\d.-]|\\\\n|$)|[ \\t]+(?=[{%$]))`,
+  "gi",
+);
+
+/** `val_loss: {x}`, `score=%d`, `score:` at the end, and `val loss {x}`, which is found as `val_loss`; without a sign only words of a metric. */
+function labelsIn(text: string): string[] {
+  return [...text.matchAll(label)].flatMap(([whole, before, word = ""]) => {
+    if (!/[:=]/.test(whole) && !metricWord.test(word)) return [];
+    return [before === undefined || !metricWord.test(word) ? word : `${before.toLowerCase()}_${word}`];
+  });
 }
 
 /** Names of the literal that stands there, or of the variable's last literal. */

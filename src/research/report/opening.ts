@@ -24,7 +24,7 @@ function warningsOf(summary: RunSummary): OpeningLine[] {
   }
   if (summary.metric?.selfReported === true) {
     warnings.push(
-      `${oneLine(summary.metric.name)} is SELF-REPORTED: it is taken from what the candidate prints, not measured by an evaluator.`,
+      `${oneLine(summary.metric.name)} is SELF-REPORTED: it is taken from what the candidate reports, not measured by an evaluator.`,
     );
   }
   warnings.push(...lookWarnings(summary));
