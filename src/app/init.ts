@@ -31,9 +31,9 @@ function asks(options: { readonly ask: boolean }): boolean {
 }
 
 /** Digest of a folder's environment as it lies there now: what a run would freeze it as. Null where it cannot be had. */
-export async function digestOfFolder(folder: string): Promise<string | null> {
+export async function digestOfFolder(host: Host, folder: string): Promise<string | null> {
   try {
-    return await digestEnvironment(await loadEnvironment(folder));
+    return await digestEnvironment(await loadEnvironment(folder), host.cache);
   } catch (error) {
     if (error instanceof TrialistError) return null;
     throw error;

@@ -1,12 +1,18 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { dirname, join } from "node:path";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { InitAnswers, InitResult } from "../../src/adapters/environments/init.js";
 import { loadEnvironment } from "../../src/adapters/environments/load.js";
 import { type Host, openHost } from "../../src/app/environments.js";
 import { initFolder, type MeasuredInit, measureInit } from "../../src/app/init.js";
 import { fill, temporaryFolder } from "./environment-fixture.js";
 import { commit, makeShape } from "./init-shapes.js";
+
+// The system's Python, whatever this machine has before it on the PATH.
+beforeEach(() => {
+  vi.stubEnv("PATH", `${dirname(process.execPath)}:/usr/bin:/bin`);
+  return () => vi.unstubAllEnvs();
+});
 
 async function temporaryHost(): Promise<Host> {
   return openHost({ ...process.env, TRIALIST_CACHE: join(await temporaryFolder(), "cache") });

@@ -1,5 +1,5 @@
 import { relative, resolve } from "node:path";
-import { openHost } from "../../../app/environments.js";
+import { type Host, openHost } from "../../../app/environments.js";
 import { digestOfFolder, initFolder, type MeasuredInit, measureInit } from "../../../app/init.js";
 import { oneLine, printable } from "../../../research/report/hostile-text.js";
 import { duration } from "../../../research/report/numbers.js";
@@ -43,10 +43,11 @@ export const command: CliCommand = {
     const made = await initFolder(folder, answersOf(input), { ask, force: input.options.force === true });
     for (const file of made.wrote) input.terminal.say(`wrote ${printable(file)}`);
     for (const note of made.notes) input.terminal.say(printable(note));
-    const measured = input.options.baseline === false ? null : await measure(input.terminal, made, ask);
+    const host = await openHost();
+    const measured = input.options.baseline === false ? null : await measure(host, input.terminal, made, ask);
     const path = printable(shown(folder, input.folder));
     if (measured !== null) for (const line of measuredLines(measured, made.environment.environment.metrics)) input.terminal.say(line);
-    const digest = await digestOfFolder(folder);
+    const digest = await digestOfFolder(host, folder);
     if (digest !== null) input.terminal.say(`as it lies here now, its digest is ${digest}`);
     if (measured === null || measured.costs !== null) input.terminal.say(nextSteps(path));
     input.terminal.data({ wrote: made.wrote, notes: made.notes, name: made.environment.environment.name, digest, ...measured });
@@ -55,7 +56,7 @@ export const command: CliCommand = {
 };
 
 /** Measures the baseline with live progress; Ctrl-C stops it, and what was written stays. */
-async function measure(terminal: Terminal, made: Awaited<ReturnType<typeof initFolder>>, ask: boolean): Promise<MeasuredInit> {
+async function measure(host: Host, terminal: Terminal, made: Awaited<ReturnType<typeof initFolder>>, ask: boolean): Promise<MeasuredInit> {
   const controller = new AbortController();
   const stop = (): void => controller.abort();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -63,7 +64,7 @@ async function measure(terminal: Terminal, made: Awaited<ReturnType<typeof initF
   const [stage] = made.environment.environment.stages;
   terminal.note(`measuring the baseline once, for at most ${duration(stage?.limits.wallMs ?? null)}; Ctrl-C stops it`);
   try {
-    return await measureInit(await openHost(), made, {
+    return await measureInit(host, made, {
       ask,
       signal: controller.signal,
       listener: {
