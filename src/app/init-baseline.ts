@@ -10,6 +10,7 @@ import { digestOf } from "../core/protocol/canonical.js";
 import type { Environment } from "../core/protocol/environment.js";
 import { type AloneResult, measureAlone } from "../research/engine/measure-alone.js";
 import { freezeFolder, type Host, type ReadyEnvironment, readyEnvironment } from "./environments.js";
+import { gpusFor } from "./gpus.js";
 import { hintsFor } from "./init-hints.js";
 
 /** The baseline, measured once, as a run would measure it. */
@@ -96,6 +97,7 @@ async function one(once: Once): Promise<Baseline> {
         giveToSandbox,
         hostEnvironment: once.host.variables,
         scratch: once.scratch,
+        gpus: gpusFor(environment, once.host, "bubblewrap"),
         blob: (digest) => candidate.contents.get(digest) ?? new Uint8Array(),
         putBlob: (bytes) => {
           const blob = digestOf(bytes);

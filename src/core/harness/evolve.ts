@@ -11,7 +11,7 @@ import { trialHandlers } from "./evolve/trials.js";
 import type { RunState } from "./state.js";
 
 /** Changes with every change of the fold, so that an old checkpoint is left aside. */
-export const foldVersion = "9";
+export const foldVersion = "10";
 
 const handlers: EventHandlers = { ...runHandlers, ...continuationHandlers, ...callHandlers, ...queueHandlers, ...trialHandlers };
 
