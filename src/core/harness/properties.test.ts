@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { testConfiguration, testEnvironment } from "../../../tests/support/configuration.js";
 import { candidateOf, proposal, SimulatedRun, type World } from "../../../tests/support/simulated-run.js";
+import type { Promotion } from "../protocol/environment.js";
 import { RefusedError, UnknownRecordError } from "../protocol/errors.js";
 import { parseEvent } from "../protocol/events.js";
 import { parseStatus, UnknownStatusError } from "../protocol/status.js";
@@ -33,9 +34,9 @@ function worldOf(seed: number): World {
   };
 }
 
-const rules = fc.constantFrom("any", "threshold", "confirmed");
+const rules = fc.constantFrom("any", "threshold", "confirmed", "compare");
 
-function simulate(seed: number, rule: "any" | "threshold" | "confirmed", parallel: number, trials: number): SimulatedRun {
+function simulate(seed: number, rule: Promotion["rule"], parallel: number, trials: number): SimulatedRun {
   const environment = testEnvironment({ promotion: { rule, confirmations: 3, level: 0.05, minimumGain: null } });
   return new SimulatedRun(
     testConfiguration({

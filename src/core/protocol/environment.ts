@@ -58,13 +58,22 @@ export const gate = z.union([
 ]);
 export type Gate = z.infer<typeof gate>;
 
+/**
+ * `compare` promotes nothing: every valid trial is measured beside the baseline on fresh seeds, whatever its first value,
+ * so that no value selects what is measured again. For lists of known candidates; no environment can ask for it.
+ */
+export const promotionRules = ["any", "threshold", "confirmed", "compare"] as const;
+
 export const promotion = z.strictObject({
-  rule: z.enum(["any", "threshold", "confirmed"]),
+  rule: z.enum(promotionRules),
   /** Fresh-seed pairs (candidate, leader) per confirmation. */
   confirmations: z.number().int().min(1).max(100),
   /** One-sided level of every verdict. */
   level: z.number().gt(0).lt(0.5),
-  /** `threshold` only: a gain that counts without noise or records; null when the noise floor decides. */
+  /**
+   * `threshold`: a gain that counts without noise or records; null when the noise floor decides. `compare`: the gain
+   * below which two candidates count as equal, stated before anything is measured; nothing is decided by it here.
+   */
   minimumGain: z.number().nonnegative().nullable(),
 });
 export type Promotion = z.infer<typeof promotion>;

@@ -227,7 +227,7 @@ function confirmations({ state, summary, evidence }: Subject): string {
 
 function rules({ state, summary }: Subject): string {
   const { rule, keeps, bestUnderAny, best } = summary;
-  if (rule === null || rule.name === "any" || best === null) return "";
+  if (rule === null || rule.name === "any" || rule.name === "compare" || best === null) return "";
   const any =
     bestUnderAny === null ? ["", "", ""] : [bestUnderAny.trial, significant(bestUnderAny.value), signed(bestUnderAny.gainOverBaseline)];
   const inForce = [best.trial, significant(best.value), best.trial === "t0" ? "" : signed(best.overBaseline?.absolute)];

@@ -49,6 +49,8 @@ function wonLine(summary: RunSummary): OpeningLine {
         : "nothing yet: the baseline is not calibrated",
     );
   const name = `${oneLine(metric.name)} (${metric.direction})`;
+  if (summary.rule?.name === "compare")
+    return line(`nothing, on purpose: candidates are compared with the baseline, ${significant(best.value)} ${name}; none is promoted`);
   if (best.trial === "t0") {
     const verb = isOver(summary) ? "nothing: no trial was promoted over" : "nothing yet: the leader is";
     return line(`${verb} the baseline, ${significant(best.value)} ${name}`);

@@ -84,7 +84,7 @@ function evidenceDetails(summary: RunSummary): Detail[] {
   }
   if (noise !== null) details.push(["Noise", noiseText(noise)]);
   if (rule !== null) details.push(["Rule", ruleText(rule, noise?.smallestGain ?? null)]);
-  if (rule !== null && rule.name !== "any") {
+  if (rule !== null && rule.name !== "any" && rule.name !== "compare") {
     const claim =
       bestUnderAny === null || bestUnderAny.trial === "t0"
         ? ""
@@ -105,7 +105,7 @@ export function noiseText(noise: NonNullable<RunSummary["noise"]>): string {
 /** The promotion rule in words, with the smallest gain that it can see. */
 export function ruleText(rule: NonNullable<RunSummary["rule"]>, smallestGain: number | null): string {
   const parts: string[] = [rule.name];
-  if (rule.name === "confirmed") parts.push(plural(rule.confirmations, "fresh pair"));
+  if (rule.name === "confirmed" || rule.name === "compare") parts.push(plural(rule.confirmations, "fresh pair"));
   if (rule.name === "threshold" && rule.minimumGain !== null) parts.push(`minimum gain ${significant(rule.minimumGain, 3)}`);
   if (rule.name !== "any") parts.push(`one-sided level ${significant(rule.level, 3)}`);
   if (smallestGain !== null) parts.push(`smallest visible gain ${significant(smallestGain, 3)}`);

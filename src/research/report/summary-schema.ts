@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { amount, budgetLimits } from "../../core/protocol/budget.js";
+import { promotionRules } from "../../core/protocol/environment.js";
 import { guarantees } from "../../core/protocol/outcome.js";
 import { trialStatus } from "../../core/protocol/status.js";
 import { noise, verdict } from "../../core/protocol/verdict.js";
@@ -106,7 +107,7 @@ export const runSummary = z.strictObject({
   /** The promotion rule in force. */
   rule: z
     .strictObject({
-      name: z.enum(["any", "threshold", "confirmed"]),
+      name: z.enum(promotionRules),
       confirmations: z.number(),
       level: z.number(),
       minimumGain: z.number().nullable(),

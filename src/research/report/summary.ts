@@ -199,7 +199,7 @@ function expectedCost(state: RunState): RunSummary["expectedCost"] {
   return {
     pipelineWallMs: state.pipelineWallMs,
     pipelineCpuMs: state.pipelineCpuMs,
-    passesPerConfirmation: promotion.rule === "confirmed" ? 2 * promotion.confirmations : 0,
+    passesPerConfirmation: promotion.rule === "confirmed" || promotion.rule === "compare" ? 2 * promotion.confirmations : 0,
     atCap:
       left === null
         ? null

@@ -27,7 +27,12 @@ function msPerTrial(state: RunState, now: number): number | null {
     return Math.max(0, activeTime(state, now) - calibrationMs(state)) / state.searchTrialsEnded;
   }
   const parallel = state.configuration?.parallel ?? 1;
-  return state.pipelineWallMs > 0 ? state.pipelineWallMs / parallel : null;
+  return state.pipelineWallMs > 0 ? (state.pipelineWallMs * passesPerTrial(state)) / parallel : null;
+}
+
+/** Of the pipeline, as far as it is known beforehand: whether a trial will be confirmed is known under rule `compare` alone. */
+function passesPerTrial({ configuration }: RunState): number {
+  return configuration?.promotion.rule === "compare" ? 1 + 2 * configuration.promotion.confirmations : 1;
 }
 
 /** Stage time of the baseline and the references, which ran before the search, as if spread over all slots. */

@@ -67,6 +67,8 @@ function judgeFirst(state: RunState, trial: Trial, records: Records): ReturnType
   const { promotion, environment } = configurationOf(state);
   const leader = state.leader;
   if (leader === null || trial.values === null) throw refuse("a calibrated run and a measured trial", trial.id);
+  // A comparison that began only where the first value is good would be a comparison of the lucky.
+  if (promotion.rule === "compare") return only(...confirm(state, trial, leader.trial, 1));
   const better = compareValues(environment, trial.values, leader.values) > 0;
   const comparatorVerdict = compareWithComparator(state, trial, records);
   const discard = (reason: string, leaderVerdict: Verdict | null): ReturnType<typeof only> =>
@@ -130,14 +132,14 @@ function concludeConfirmation(state: RunState, trial: Trial, records: Records): 
       ...closePlan(state, trial.id, "completed"),
     );
   if (confirmation.failed !== null) return discard(confirmation.failed, null, []);
-  const mine = trial.results.filter((result) => result.round === confirmation.round && result.reason === "confirmation");
-  const theirs = trial.results.filter((result) => result.round === confirmation.round && result.reason === "confirmation_of_leader");
-  const verdict = verdictOf(state, pairUp(state, mine, theirs, records));
-  const estimate = estimateOf(mine.map((result) => result.values));
+  const verdict = verdictOf(state, confirmationPairs(state, trial, records));
+  const estimate = estimateOf(resultsOf(trial, "confirmation").map((result) => result.values));
   const confirmed: RunEvent = {
     type: "trial.confirmed",
     data: { trial: trial.id, against: confirmation.against, round: confirmation.round, verdict, estimate },
   };
+  if (configurationOf(state).promotion.rule === "compare")
+    return discard(`compared with ${confirmation.against}; nothing is promoted`, verdict, [confirmed]);
   if (verdict.result !== "improved")
     return discard(`fresh seeds did not confirm the gain over ${confirmation.against}`, verdict, [confirmed]);
   const leader = state.leader;
@@ -216,13 +218,19 @@ function pairOf(state: RunState, trial: Trial, other: Trial, records: Records): 
   return { seed: environment.seed, candidate: side(trial), leader: side(other) };
 }
 
-function pairUp(state: RunState, mine: readonly TrialResult[], theirs: readonly TrialResult[], records: Records): PairedResult[] {
+function resultsOf(trial: Trial, reason: TrialResult["reason"]): TrialResult[] {
+  return trial.results.filter((result) => result.round === trial.confirmation?.round && result.reason === reason);
+}
+
+/** The pairs of a trial's last confirmation: what its verdict stands on. `records`: those that `recordsNeeded` names. */
+export function confirmationPairs(state: RunState, trial: Trial, records: Records): PairedResult[] {
   const metric = primaryMetric(configurationOf(state).environment).name;
+  const theirs = resultsOf(trial, "confirmation_of_leader");
   const side = (result: TrialResult): PairedResult["candidate"] => ({
     value: result.values[metric] ?? Number.NaN,
     records: loaded(records, result.records, metric),
   });
-  return mine.map((result) => {
+  return resultsOf(trial, "confirmation").map((result) => {
     const partner = theirs.find((each) => each.pair === result.pair);
     if (partner === undefined) throw refuse(`a leader's measurement for pair ${result.pair}`, "none");
     return { seed: result.seed, candidate: side(result), leader: side(partner) };

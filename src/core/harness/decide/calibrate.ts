@@ -1,4 +1,5 @@
 import type { Command, Decision } from "../../protocol/commands.js";
+import type { Promotion } from "../../protocol/environment.js";
 import type { RunEvent } from "../../protocol/events.js";
 import { primaryMetric, type RecordSet } from "../../protocol/measurement.js";
 import type { Noise } from "../../protocol/verdict.js";
@@ -42,7 +43,7 @@ function endOfBaseline(): RunEvent {
   return trialEnded({ trial: "t0", status: "keep", reason: "the starting point, as measured here", bestAtEnd: "t0" });
 }
 
-function blindRule(noise: Noise, rule: "any" | "threshold" | "confirmed", minimumGain: number | null): string | null {
+function blindRule(noise: Noise, rule: Promotion["rule"], minimumGain: number | null): string | null {
   const way =
     "Set promotion: { rule: threshold, minimum_gain: … } with the smallest gain that matters to you, or let the evaluator write per-record results.";
   if (rule === "confirmed" && noise.deterministic && !noise.records) {
