@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
 import { tryGit } from "../adapters/git/git.js";
-import { trialNamed, trialOf } from "../core/harness/state.js";
+import { type RunState, trialNamed, trialOf } from "../core/harness/state.js";
 import { type CandidateFile, type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
@@ -22,8 +22,10 @@ export interface Applied {
  */
 export async function applyCandidate(inspected: InspectedRun, trial: string | null, given: string | null): Promise<Applied> {
   const { ledger } = inspected;
-  const { trial: id, baseline, candidate, written, removed } = changeOf(inspected, trial);
+  const named = changeOf(inspected, trial);
   const folder = await surfaceFolder(inspected, given);
+  const from = await standing(inspected, folder);
+  const { trial: id, baseline, candidate, written, removed } = from === "t0" ? named : changeOf(inspected, trial, from);
   await refuseForeignWork(folder, [...written.map((file) => file.path), ...removed], baseline, candidate);
   await placeAll(written.map((file) => ({ path: join(folder, file.path), bytes: ledger.blob(file.digest), executable: file.executable })));
   for (const path of removed) await rm(join(folder, path), { force: true });
@@ -39,19 +41,41 @@ export interface Change {
   readonly removed: readonly string[];
 }
 
-/** @throws RefusedError when the run has no such trial */
-export function changeOf({ state, ledger }: InspectedRun, trial: string | null): Change {
+/** `from`: the trial that lies there now. @throws RefusedError when the run has no such trial */
+export function changeOf({ state, ledger }: InspectedRun, trial: string | null, from = "t0"): Change {
   const id = trial ?? state.leader?.trial ?? "t0";
-  const read = (of: string): CandidateManifest =>
-    candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trialOf(state, of).candidate.blob))));
   if (trialNamed(state, id) === null)
     throw new RefusedError({ expected: "a trial of this run", found: id, todo: "`trialist show RUN` lists them." });
-  const [baseline, candidate] = [read("t0"), read(id)];
+  const [baseline, candidate] = [manifestOf(state, ledger, from), manifestOf(state, ledger, id)];
   const removed = baseline.files.filter((file) => !candidate.files.some((each) => each.path === file.path)).map((file) => file.path);
   const written = candidate.files.filter(
     (file) => !baseline.files.some((each) => each.path === file.path && each.digest === file.digest && each.executable === file.executable),
   );
   return { trial: id, baseline, candidate, written, removed };
+}
+
+function manifestOf(state: RunState, ledger: InspectedRun["ledger"], trial: string): CandidateManifest {
+  return candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trialOf(state, trial).candidate.blob))));
+}
+
+/** What a working tree may hold before: the run's baseline; of a list run, whose baseline was made for it, any of its candidates. */
+function startingPoints({ configuration, trials }: RunState): string[] {
+  return configuration?.organization.name === "list" ? Object.keys(trials) : ["t0"];
+}
+
+/** The first starting point that lies in the folder as it is; else the baseline. */
+async function standing({ state, ledger }: InspectedRun, folder: string): Promise<string> {
+  for (const trial of startingPoints(state)) {
+    const manifest = manifestOf(state, ledger, trial);
+    const held = await Promise.all(
+      manifest.files.map(async ({ path, digest }) => {
+        const facts = await lstat(join(folder, path)).catch(() => null);
+        return facts?.isFile() === true && digestOf(await readFile(join(folder, path))) === digest;
+      }),
+    );
+    if (held.every((is) => is)) return trial;
+  }
+  return "t0";
 }
 
 /** Folder of the editable surface in the working tree. @throws RefusedError when nobody knows it */

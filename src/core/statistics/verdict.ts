@@ -53,6 +53,16 @@ export function pairedVerdict(
   level: number,
   options: { readonly deterministic: boolean },
 ): Verdict {
+  const { known, terms } = pairedEstimate(pairs, direction, options);
+  return terms === null ? undecided({ ...known, level }) : decided({ ...known, level }, marginOf(terms, level));
+}
+
+/** A paired comparison before a level is chosen: the estimated gain, and the parts of its error; null where nothing tells them. */
+export function pairedEstimate(
+  pairs: readonly PairedResult[],
+  direction: Direction,
+  options: { readonly deterministic: boolean },
+): { readonly known: Omit<Known, "level">; readonly terms: readonly ErrorTerm[] | null } {
   if (pairs.length === 0) throw new RangeError("a comparison needs at least one pair of measurements");
   const table = recordGains(pairs, direction);
   const bySeed = table?.bySeed ?? pairs.map((pair) => gainOf(pair.candidate.value, pair.leader.value, direction));
@@ -60,16 +70,14 @@ export function pairedVerdict(
   if (table !== null) terms.push(errorOfMean(table.byRecord));
   const seeds = bySeed.length > 1 ? errorOfMean(bySeed) : null;
   if (seeds !== null) terms.push(seeds);
-  const known: Known = {
+  const known = {
     gain: mean(bySeed),
-    level,
     seeds: pairs.length,
     records: table?.byRecord.length ?? 0,
     basis: table === null ? "paired_seeds" : seeds !== null && seeds.standardError > 0 ? "paired_seeds_and_records" : "paired_records",
-  };
+  } as const;
   // One seed says nothing about the next, unless there is nothing to say and records carry the interval.
-  if (seeds === null && (table === null || !options.deterministic)) return undecided(known);
-  return decided(known, marginOf(terms, level));
+  return { known, terms: seeds === null && (table === null || !options.deterministic) ? null : terms };
 }
 
 type Known = Pick<Verdict, "gain" | "level" | "seeds" | "records" | "basis">;

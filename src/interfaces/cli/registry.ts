@@ -29,6 +29,7 @@ export const commands: readonly Entry[] = [
   { name: "diff", summary: "compare a candidate with the baseline or another trial", load: () => import("./commands/diff.js") },
   { name: "apply", summary: "put a candidate into the working tree", load: () => import("./commands/apply.js") },
   { name: "heldout", summary: "score a candidate on the held-out split; counted as a look", load: () => import("./commands/heldout.js") },
+  { name: "attribute", summary: "say which changes a winner owes its gain to", load: () => import("./commands/attribute.js") },
   { name: "report", summary: "write a run's report and its exports", load: () => import("./commands/report.js") },
   { name: "queue", summary: "list what waits in a run; add candidates, remove, move", load: () => import("./commands/queue.js") },
   { name: "hold", summary: "let nothing start from a trial for now", load: () => import("./commands/hold.js") },

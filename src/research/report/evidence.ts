@@ -2,6 +2,7 @@ import { BlobMissingError } from "../../core/ports/ledger-errors.js";
 import { type CandidateManifest, candidateManifest } from "../../core/protocol/candidate.js";
 import type { ManifestReference } from "../../core/protocol/ids.js";
 import { type RecordSet, recordSet } from "../../core/protocol/measurement.js";
+import type { Attribution } from "../attribution/document.js";
 import type { Timeline } from "./timeline.js";
 
 /** Bytes of a blob by its digest. @throws BlobMissingError when it was pruned */
@@ -11,6 +12,8 @@ export type ReadBlob = (digest: string) => Uint8Array;
 export interface Evidence {
   readonly blob?: ReadBlob;
   readonly timeline?: Timeline;
+  /** What `trialist attribute` found, where it was asked. */
+  readonly attribution?: Attribution | null;
 }
 
 /** A blob's bytes, null when it is no longer kept. Any other failure is thrown. */

@@ -1,10 +1,12 @@
 import { configurationOf, type RunState, type Trial } from "../../core/harness/state.js";
 import type { Environment } from "../../core/protocol/environment.js";
+import { attributionSection } from "./attribution-text.js";
 import { diffCandidates, type FileChange } from "./candidate-diff.js";
 import { continuationTexts } from "./continuation-text.js";
 import { type Evidence, manifestFor, type ReadBlob } from "./evidence.js";
-import { fenced, markdown, markdownCode, oneLine } from "./hostile-text.js";
+import { fenced, markdown, markdownCode } from "./hostile-text.js";
 import { lineageOf } from "./lineage.js";
+import { grid } from "./markdown-grid.js";
 import { bytes, coverage, duration, plural, range, signed, significant } from "./numbers.js";
 import { openingOf, resultWords } from "./opening.js";
 import { predictionsOf, scorePredictions } from "./predictions.js";
@@ -31,6 +33,7 @@ export function reportMarkdown(state: RunState, now: number, evidence: Evidence 
   const subject: Subject = { state, summary: summarize(state, now, evidence), evidence };
   const sections = [
     opening(subject),
+    attributionSection(subject.summary.attribution),
     winner(subject),
     lineage(subject),
     environmentSection(subject),
@@ -402,10 +405,4 @@ function verdictCell(state: RunState, trial: Trial, evidence: Evidence): string 
   if (gain === null) return "";
   const bounds = gain.lower === null && gain.upper === null ? "" : ` (${range(gain.lower, gain.upper, signed)})`;
   return `${resultWords[gain.result]}${gain.over === null ? "" : ` over ${gain.over}`}: ${signed(gain.value)}${bounds}`;
-}
-
-/** A Markdown table; cells are escaped already. */
-function grid(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string => `| ${cells.map((cell) => (cell === "" ? " " : oneLine(cell))).join(" | ")} |`;
-  return [line(header), `|${header.map(() => "---").join("|")}|`, ...rows.map(line)].join("\n");
 }

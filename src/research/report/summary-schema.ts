@@ -4,6 +4,7 @@ import { promotionRules } from "../../core/protocol/environment.js";
 import { guarantees } from "../../core/protocol/outcome.js";
 import { trialStatus } from "../../core/protocol/status.js";
 import { noise, verdict } from "../../core/protocol/verdict.js";
+import { attribution } from "../attribution/document.js";
 
 /**
  * The JSON of `trialist status RUN --json`. Numbers have full precision and the metric's own unit; gains are positive
@@ -211,6 +212,8 @@ export const runSummary = z.strictObject({
   failures: z.strictObject({ total: z.number(), groups: z.array(failureGroup) }),
   /** What the output of a failed stage suggests to the operator, with its trial; null when it suggests nothing or was not read. */
   hint: z.string().nullable(),
+  /** Which changes the best owes its gain to; null where nobody took it apart, or where it was not read. */
+  attribution: attribution.nullable(),
   drift: z.array(z.strictObject({ measurement: z.string(), message: z.string() })),
   /** Trials that the operator holds or has pinned, with why. */
   steered: z.array(z.strictObject({ trial: z.string(), steer: z.enum(["held", "pinned"]), reason: z.string() })),

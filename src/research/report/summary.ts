@@ -19,6 +19,7 @@ export function summarize(state: RunState, now: number, evidence: Evidence = {})
     ...resultsOf(state, evidence),
     ...progressOf(state, now),
     ...problemsOf(state, evidence),
+    attribution: evidence.attribution ?? null,
   };
 }
 

@@ -46,7 +46,7 @@ async function intoWorkingTree(inspected: InspectedRun, trial: string | null, to
   const changes = applied.written.length + applied.removed.length;
   terminal.say(
     changes === 0
-      ? `${applied.trial} is the baseline: nothing to change.`
+      ? `${applied.trial} is what lies there already: nothing to change.`
       : printable(`${applied.trial} is in ${applied.folder}: ${namesOf(applied)}`),
   );
   terminal.data({ run: inspected.name, ...applied });

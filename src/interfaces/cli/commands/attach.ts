@@ -36,7 +36,7 @@ export const command: CliCommand = {
       return exitCodes.interrupted;
     }
     if (end === "without an owner") terminal.note(`Nobody works on ${name}: \`trialist resume ${name}\` goes on.`);
-    finalAnswer(project, name, terminal);
+    await finalAnswer(project, name, terminal);
     return state.phase === "finished" ? exitCodes.ok : state.phase === "cancelled" ? exitCodes.refused : exitCodes.suspended;
   },
 };

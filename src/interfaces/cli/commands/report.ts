@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { attributionBeside } from "../../../app/attribution.js";
 import { inspectRun } from "../../../app/inspect.js";
 import { Project } from "../../../app/project.js";
 import { writeFiles } from "../../../app/written-files.js";
@@ -18,11 +19,13 @@ export const command: CliCommand = {
   },
   async run({ args, options, folder, terminal }) {
     const name = args[0] ?? "";
-    const inspected = inspectRun(new Project(folder), name);
+    const project = new Project(folder);
+    const inspected = inspectRun(project, name);
     try {
       const { state, ledger } = inspected;
       const out = resolve(folder, textOption(options, "out") ?? join(inspected.folder, "report"));
-      const evidence = { blob: (digest: string) => ledger.blob(digest), timeline: readTimeline(ledger.read()) };
+      const attribution = await attributionBeside(project, name, (text) => terminal.note(text));
+      const evidence = { blob: (digest: string) => ledger.blob(digest), timeline: readTimeline(ledger.read()), attribution };
       const now = Date.now();
       const files: Record<string, string> = {
         "report.md": reportMarkdown(state, now, evidence),
@@ -34,7 +37,7 @@ export const command: CliCommand = {
       await writeFiles(out, files);
       terminal.say(files["report.md"] ?? "");
       terminal.note(`written: ${out}/{${Object.keys(files).join(",")}}`);
-      terminal.data({ run: name, folder: out, files: Object.keys(files) });
+      terminal.data({ run: name, folder: out, files: Object.keys(files), attribution });
       return exitCodes.ok;
     } finally {
       inspected.close();

@@ -37,7 +37,7 @@ export const command: CliCommand = {
     });
     owned.runner.command({ type: "resume", reason: how.reason });
     const code = await driveRun(owned, name, terminal);
-    finalAnswer(project, name, terminal);
+    await finalAnswer(project, name, terminal);
     return code;
   },
 };

@@ -60,7 +60,7 @@ export const command: CliCommand = {
       serveTools: sessionSocket(await ownVersion()),
     });
     const code = await driveRun(owned, name, terminal);
-    finalAnswer(project, name, terminal);
+    await finalAnswer(project, name, terminal);
     return code;
   },
 };

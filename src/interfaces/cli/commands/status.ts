@@ -11,7 +11,7 @@ export const command: CliCommand = {
       .addHelpText("after", "\nExample:\n  trialist status night --json");
   },
   async run({ args, folder, terminal }) {
-    finalAnswer(new Project(folder), args[0] ?? "", terminal);
+    await finalAnswer(new Project(folder), args[0] ?? "", terminal);
     return exitCodes.ok;
   },
 };
