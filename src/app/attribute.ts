@@ -1,4 +1,5 @@
-import { type CandidateFiles, type FrozenEnvironment, FrozenEnvironmentError } from "../adapters/environments/freeze.js";
+import type { CandidateFiles, FrozenEnvironment } from "../adapters/environments/freeze.js";
+import { FrozenEnvironmentError } from "../adapters/environments/frozen-copy.js";
 import { drawsOf } from "../core/harness/draw.js";
 import { configurationOf, type RunState, trialOf } from "../core/harness/state.js";
 import type { Promotion } from "../core/protocol/environment.js";

@@ -14,7 +14,7 @@ import type { Terminal } from "./terminal.js";
 export async function goOn(project: Project, host: Host, name: string, detach: boolean, terminal: Terminal): Promise<number> {
   if (isServed(project, name)) {
     terminal.say(`${name} goes on; its trials come from outside: \`trialist mcp --run ${name}\` serves it.`);
-    finalAnswer(project, name, terminal);
+    await finalAnswer(project, name, terminal);
     return exitCodes.ok;
   }
   if (detach) return await detached(project, name, terminal, { frozen: true, reason: "detached from its terminal" });
@@ -24,7 +24,7 @@ export async function goOn(project: Project, host: Host, name: string, detach: b
     serveTools: sessionSocket(await ownVersion()),
   });
   const code = await driveRun(owned, name, terminal);
-  finalAnswer(project, name, terminal);
+  await finalAnswer(project, name, terminal);
   return code;
 }
 

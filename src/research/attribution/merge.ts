@@ -8,7 +8,7 @@ export interface LineEdit {
 }
 
 /** More inserted and deleted lines than this, and looking for the shortest way between two texts takes too long. */
-const maximumEdits = 4000;
+const maximumEdits = 1000;
 
 /** A text's lines, each with its end, so that joined they are the text. */
 export function linesOf(text: string): string[] {
