@@ -141,8 +141,10 @@ async function begunOf(
  */
 function promotionOf(state: RunState, winner: string, { pairs, margin }: AttributionRequest): Promotion {
   const { promotion } = configurationOf(state);
-  const counts = promotion.minimumGain ?? state.noise?.smallestGain ?? 0;
-  const gained = gainOverBaseline(state, countedValue(state, trialOf(state, winner)));
+  const trial = trialOf(state, winner);
+  // Where seeds change nothing, only the first comparison told what records can show.
+  const counts = promotion.minimumGain ?? state.noise?.smallestGain ?? trial.leaderVerdict?.smallestGain ?? 0;
+  const gained = gainOverBaseline(state, countedValue(state, trial));
   return {
     rule: "compare",
     confirmations: pairs ?? Math.max(leastPairs, promotion.confirmations),

@@ -4,28 +4,17 @@ import { grid } from "./markdown-grid.js";
 import { coverage, plural, range, signed, significant } from "./numbers.js";
 import { field, type Paint, plainPaint, table } from "./terminal.js";
 
-/** A change's class in a word or two that stand after "is". */
-const classWords: Readonly<Record<ChangeClass, string>> = {
-  real: "real",
-  neutral: "neutral",
-  harmful: "harmful",
-  required: "required",
-  entangled: "entangled",
-  absent: "absent",
-  undecided: "undecided",
-};
-
 const classOrder: readonly ChangeClass[] = ["real", "required", "harmful", "neutral", "undecided", "entangled", "absent"];
 
 /** The answer in one line: how many changes of each class, and what became of the smallest recipe. */
 export function attributionLine(attribution: Attribution): string {
-  if (attribution.state === "failed") return `failed: ${oneLine(attribution.note, 200)}`;
+  if (attribution.state === "failed") return `the attribution failed: ${oneLine(attribution.note, 200)}`;
   const measured = attribution.changes.filter((change) => change.class !== null);
   if (attribution.state === "measuring")
     return `${measured.length} of ${plural(attribution.changes.length, "change")} measured; \`trialist attribute ${attribution.run}\` goes on`;
   const parts = classOrder.flatMap((name) => {
     const members = attribution.changes.filter((change) => change.class === name);
-    return members.length === 0 ? [] : [`${members.length} ${classWords[name]} (${members.map(memberText).join(", ")})`];
+    return members.length === 0 ? [] : [`${members.length} ${name} (${members.map(memberText).join(", ")})`];
   });
   return `of ${plural(attribution.changes.length, "change")} ${parts.join(", ")}; ${smallestText(attribution)}`;
 }
@@ -69,16 +58,18 @@ const rowOf = (change: AttributedChange): string[] => [
   change.adjustedP === null ? "" : significant(change.adjustedP, 2),
 ];
 
+function capitalized(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}
+
 /** For the terminal. */
 export function attributionText(attribution: Attribution, paint: Paint = plainPaint): string {
   const line = (label: string, text: string): string[] => field(label, oneLine(text), (same) => same, paint.bold);
-  const rows = attribution.changes.map((change) => [
-    ...rowOf(change),
-    oneLine([change.note, change.words].filter((part) => part !== "").join(" | "), 100),
-  ]);
-  const [head = "", ...body] = table([["change", "is", "gain", "interval", "p", "note | what it says"], ...rows]);
+  const rows = attribution.changes.map((change) => [...rowOf(change), oneLine(change.words, 100)]);
+  const [head = "", ...body] = table([["change", "is", "gain", "interval", "p", "hypothesis"], ...rows]);
+  const notes = attribution.changes.filter(({ note }) => note !== "").map(({ change, note }) => `${change}: ${note}`);
   const groups = attribution.groups.map(
-    ({ changes, gain, note }) => `${changes.join(" and ")} together: ${gain === null ? note || "not measured" : gainText(gain)}`,
+    ({ changes, gain, note }) => `${changes.join(" and ")} left out together: ${gain === null ? note || "not measured" : gainText(gain)}`,
   );
   const { smallest } = attribution;
   const apply = isSmallerRecipeBetter(attribution)
@@ -86,12 +77,12 @@ export function attributionText(attribution: Attribution, paint: Paint = plainPa
     : [];
   return `${[
     paint.bold(`${attribution.run}: what ${attribution.winner} owes its gain to`),
-    ...line("Answer", attributionLine(attribution)),
+    ...line("Answer", capitalized(attributionLine(attribution))),
     "",
     paint.bold(head),
     ...body,
-    ...groups.map((text) => oneLine(text, 200)),
     "",
+    ...[...notes, ...groups].flatMap((text, index) => line(index === 0 ? "Notes" : "", text)),
     ...line("Smallest", smallestDetail(attribution)),
     ...line("Read it so", howToRead(attribution)),
     ...apply,
@@ -130,7 +121,7 @@ export function attributionSection(attribution: Attribution | null | undefined):
   const apply = isSmallerRecipeBetter(attribution) ? `\`trialist apply ${attribution.smallest.run}\` puts it into the working tree.` : "";
   return [
     `## What ${attribution.winner} owes its gain to`,
-    `${markdown(attributionLine(attribution)).replace(/^\\/, "")}.`,
+    `${markdown(capitalized(attributionLine(attribution)))}.`,
     grid(["change", "is", "gain of having it", "interval", "p", "files", "hypothesis", "note"], rows),
     groups.join("\n"),
     `**Smallest recipe:** ${markdown(smallestDetail(attribution))}. ${apply}`,

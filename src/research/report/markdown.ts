@@ -34,6 +34,7 @@ export function reportMarkdown(state: RunState, now: number, evidence: Evidence 
   const sections = [
     opening(subject),
     attributionSection(subject.summary.attribution),
+    failures(subject),
     winner(subject),
     lineage(subject),
     environmentSection(subject),
@@ -41,7 +42,6 @@ export function reportMarkdown(state: RunState, now: number, evidence: Evidence 
     confirmations(subject),
     rules(subject),
     trials(subject),
-    failures(subject),
     predictions(subject),
     conditions(subject),
     budget(subject),
@@ -53,7 +53,10 @@ export function reportMarkdown(state: RunState, now: number, evidence: Evidence 
 
 function opening({ summary }: Subject): string {
   const lines = openingOf(summary).map(({ label, text }) =>
-    label === "WARNING" ? `- **Warning: ${markdown(text)}**` : `- **${label}:** ${markdown(text).replace(/^\\/, "")}`,
+    label === "WARNING"
+      ? `- **Warning: ${markdown(text)}**`
+      : // What is next is made of names that can hold nothing harmful, and is to be copied.
+        `- **${label}:** ${label === "Next" ? text : markdown(text).replace(/^\\/, "")}`,
   );
   const reason = summary.reason === "" ? "" : `: ${markdown(summary.reason)}`;
   const todo = summary.todo === "" ? [] : [`\n**To do:** ${markdown(summary.todo)}`];
@@ -285,16 +288,19 @@ function trials({ state, summary, evidence }: Subject): string {
 }
 
 function failures({ summary }: Subject): string {
-  const { groups, total } = summary.failures;
+  const { causes, total } = summary.failures;
   const { answered, refused, failed, lastViolations } = summary.calls;
-  const rows = groups.map((group) => [
-    String(group.n),
-    group.status,
-    markdown(group.stage ?? ""),
-    markdown(group.reason, 200),
-    group.trials.join(", "),
+  const rows = causes.map((each) => [
+    String(each.n),
+    each.status,
+    markdown(each.stage ?? ""),
+    markdown(each.cause, 200),
+    `${each.example.trial}: ${markdown(each.example.line, 200)}`,
+    markdown(each.hint),
   ]);
-  const left = total - groups.reduce((sum, group) => sum + group.n, 0);
+  const left = total - causes.reduce((sum, each) => sum + each.n, 0);
+  const show =
+    causes.length === 0 ? "" : `\`trialist show ${summary.run} ${causes[0]?.example.trial}\` has the whole output of an example.`;
   const last =
     refused + failed === 0
       ? []
@@ -305,10 +311,11 @@ function failures({ summary }: Subject): string {
               `- ${markdownCode(each.code, 80)}${each.path === null ? "" : ` at ${markdownCode(each.path, 200)}`}: ${markdown(each.message, 300)}`,
           );
   return [
-    "## Failures",
-    total === 0 ? "No trial failed." : grid(["n", "status", "stage", "reason", "newest"], rows),
+    "## What failed, and why",
+    total === 0 ? "No trial failed." : grid(["n", "status", "stage", "why", "example", "what to do"], rows),
     left === 0 ? "" : `${left} more, in smaller groups.`,
     summary.hint === null ? "" : `Hint: ${markdown(summary.hint)}.`,
+    show,
     `Calls: ${answered} answered, ${refused} refused, ${failed} failed.${last.length === 0 ? "" : " The last problems:"}`,
     last.join("\n"),
   ]

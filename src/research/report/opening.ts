@@ -1,18 +1,39 @@
+import { attributionLine } from "./attribution-text.js";
 import { lookWarnings } from "./continuation-text.js";
 import { oneLine } from "./hostile-text.js";
+import { nextStep } from "./next-step.js";
 import { count, coverage, duration, money, percent, plural, range, signed, significant } from "./numbers.js";
 import type { GainSummary, RunSummary } from "./summary-schema.js";
 
 /** One line of the answer that a person wants in ten seconds. */
 export interface OpeningLine {
-  readonly label: "Won" | "Gain" | "Sure" | "Cost" | "Failed" | "WARNING";
+  readonly label: "Won" | "Gain" | "Sure" | "Changes" | "Cost" | "Failed" | "Next" | "WARNING";
   readonly text: string;
   readonly tone: "good" | "bad" | "plain";
 }
 
-/** What won, by how much, how sure, what it cost, what failed most; warnings that change how to read it come first. One printable line each. */
+/** What won, by how much, how sure, owing to what, what it cost, what failed most, what to do next; warnings that change how to read it come first. One printable line each. */
 export function openingOf(summary: RunSummary): OpeningLine[] {
-  return [...warningsOf(summary), wonLine(summary), ...gainLines(summary), costLine(summary), failedLine(summary)];
+  return [
+    ...warningsOf(summary),
+    wonLine(summary),
+    ...gainLines(summary),
+    ...changesLines(summary),
+    costLine(summary),
+    failedLine(summary),
+    ...nextLines(summary),
+  ];
+}
+
+function changesLines({ attribution, best }: RunSummary): OpeningLine[] {
+  if (attribution === null) return [];
+  const of = attribution.winner === best?.trial ? "" : `${attribution.winner}: `;
+  return [{ label: "Changes", text: `${of}${attributionLine(attribution)}`, tone: "plain" }];
+}
+
+function nextLines(summary: RunSummary): OpeningLine[] {
+  const text = nextStep(summary);
+  return text === "" ? [] : [{ label: "Next", text, tone: "plain" }];
 }
 
 function warningsOf(summary: RunSummary): OpeningLine[] {
@@ -73,7 +94,11 @@ function gainLines(summary: RunSummary): OpeningLine[] {
   }
   const over = best.overBaseline;
   const relative = over === null || over.percent === null ? "" : ` (${percent(over.percent)})`;
-  const gained = over === null ? "not known" : `${signed(over.absolute)} over the baseline${relative}`;
+  const bounds =
+    over === null || (over.lower === null && over.upper === null)
+      ? ""
+      : `, ${coverage(summary.rule?.level ?? 0.05)} interval ${range(over.lower, over.upper, signed)}`;
+  const gained = over === null ? "not known" : `${signed(over.absolute)} over the baseline${relative}${bounds}`;
   return [
     { label: "Gain", text: gained, tone: "plain" },
     { label: "Sure", text: best.gain === null ? "no verdict is recorded" : sureText(best.gain, summary), tone: "plain" },
@@ -118,14 +143,14 @@ function costLine(summary: RunSummary): OpeningLine {
 
 function failedLine(summary: RunSummary): OpeningLine {
   const { failures, progress, calls } = summary;
-  const first = failures.groups[0];
+  const first = failures.causes[0];
   const refused = calls.refused + calls.failed;
   const lost = refused === 0 ? "" : `; ${plural(refused, "answer")} of researchers refused or failed`;
   if (first === undefined) return { label: "Failed", text: `nothing${lost}`, tone: "plain" };
   const share = failures.total === progress.done ? "all" : `${failures.total} of ${progress.done}`;
   return {
     label: "Failed",
-    text: `${share} trials; most often (${first.n}) ${first.status}: ${oneLine(first.reason, 160)}${lost}`,
+    text: `${share} trials; most often (${first.n}) ${first.status}${first.stage === null ? "" : ` in ${first.stage}`}: ${oneLine(first.example.line, 160)} (${first.example.trial})${lost}`,
     tone: failures.total * 2 > progress.done ? "bad" : "plain",
   };
 }

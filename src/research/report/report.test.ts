@@ -12,10 +12,13 @@ import type { BlobReference, ManifestReference } from "../../core/protocol/ids.j
 import type { RunConfiguration } from "../../core/protocol/run.js";
 import type { TrialStatus } from "../../core/protocol/status.js";
 import type { Verdict } from "../../core/protocol/verdict.js";
+import type { Attribution } from "../attribution/document.js";
+import { attributionText } from "./attribution-text.js";
 import { diffCandidates, diffText } from "./candidate-diff.js";
 import { bestExport, bestJson, leaderboardMarkdown, resultsTsv, treeTsv } from "./exports.js";
 import { lineageOf, preorder } from "./lineage.js";
 import { reportMarkdown } from "./markdown.js";
+import { openingOf } from "./opening.js";
 import { predictionsOf, scorePredictions } from "./predictions.js";
 import { liveLine, trialLine } from "./progress-line.js";
 import { showRun, showTrial, UnknownTrialError } from "./show.js";
@@ -526,6 +529,106 @@ describe("progress", () => {
   });
 });
 
+/** t1 is entangled, t3 real; and another change that is not needed. */
+function taken(apart: Partial<Attribution> = {}): Attribution {
+  const change = (id: string, facts: Partial<Attribution["changes"][number]>): Attribution["changes"][number] => ({
+    change: id,
+    base: "t0",
+    words: hostile,
+    paths: ["a`b|.txt"],
+    class: "real",
+    gain: { value: 0.03, lower: 0.02, upper: 0.04 },
+    adjustedP: 0.004,
+    trial: "t1",
+    with: [],
+    note: "",
+    ...facts,
+  });
+  return {
+    schema: "trialist/attribution@1",
+    run: "test",
+    winner: "t3",
+    by: "step",
+    list: "test-attribution",
+    state: "done",
+    metric: "score",
+    pairs: 3,
+    level: 0.05,
+    margin: 0.01,
+    changes: [change("t1", { class: "neutral", gain: { value: 0.001, lower: -0.004, upper: 0.006 } }), change("t3", {})],
+    groups: [],
+    smallest: {
+      run: "test-attribution-smallest",
+      state: "done",
+      leavesOut: ["t1"],
+      isBaseline: false,
+      value: 0.88,
+      overWinner: { value: 0, lower: -0.005, upper: 0.005 },
+      overBaseline: { value: 0.08, lower: 0.07, upper: 0.09 },
+      keepsTheGain: "yes",
+      beatsTheBaseline: "yes",
+      note: "",
+    },
+    note: "",
+    ...apart,
+  };
+}
+
+describe("the morning", () => {
+  const openingAt = (run: Script, attribution: Attribution | null): string[] =>
+    openingOf(summarize(run.state, run.now, { ...run.evidence(), attribution })).map(({ label, text }) => `${label}: ${text}`);
+
+  it("begins with what won, how sure, owing to what, what it cost, what failed, and what to do", () => {
+    const run = wholeRun();
+    expect(openingAt(run, null).map((line) => line.split(":")[0])).toEqual(["Won", "Gain", "Sure", "Cost", "Failed", "Next"]);
+    expect(openingAt(run, null).at(-1)).toBe(
+      "Next: `trialist apply test` puts t3 into the working tree; `trialist attribute test` says which of its changes the gain needs",
+    );
+    expect(openingAt(run, null).at(-2)).toContain("2 of 5 trials; most often (1) crashed in train: ValueError: no (t2)");
+  });
+
+  it("says in a line what the gain is owed to, and offers the smallest recipe only where it is as good", () => {
+    const run = wholeRun();
+    const lines = openingAt(run, taken());
+    expect(lines[3]).toBe(
+      "Changes: of 2 changes 1 real (t3 +0.03), 1 neutral (t1 +0.001); without t1 it keeps the gain (0, -0.005 to +0.005 over the winner)",
+    );
+    expect(lines.at(-1)).toContain("`trialist apply test-attribution-smallest` puts the smallest recipe");
+    for (const keepsTheGain of ["no", "undecided"] as const) {
+      const other = taken({ smallest: { ...taken().smallest, keepsTheGain } });
+      expect(openingAt(run, other).at(-1)).toBe("Next: `trialist apply test` puts t3 into the working tree");
+    }
+    expect(openingAt(run, taken({ state: "measuring", changes: taken().changes.map((each) => ({ ...each, class: null })) }))[3]).toContain(
+      "0 of 2 changes measured; `trialist attribute test` goes on",
+    );
+  });
+
+  it("has the changes in a section that hostile words cannot leave, and the document in the summary", () => {
+    const run = wholeRun();
+    const report = reportMarkdown(run.state, run.now, { ...run.evidence(), attribution: taken() });
+    const headings = [...report.matchAll(/^## .*/gm)].map((found) => found[0]);
+    expect(headings.slice(0, 2)).toEqual(["## What t3 owes its gain to", "## What failed, and why"]);
+    const rows = report.split("\n").filter((line) => /^\| t[13] \| (neutral|real) /.test(line));
+    expect(rows).toHaveLength(2);
+    for (const row of rows) expect(row.match(/(?<!\\)\|/g)).toHaveLength(9);
+    expect(report).not.toMatch(/<img|^# forged/m);
+    expect(report).not.toContain("\u001b");
+    const summary = summarize(run.state, run.now, { ...run.evidence(), attribution: taken() });
+    expect(runSummary.parse(JSON.parse(JSON.stringify(summary))).attribution).toEqual(taken());
+    expect(attributionText(taken())).not.toContain("\u001b");
+  });
+
+  it("says what to look at where nothing won, and nothing while the run goes on", () => {
+    const lost = new Script().calibrate([0.79, 0.8, 0.81]);
+    lost.fail(lost.search("breaks"), "crashed", "train exited with code 1", "KeyError: 7\n");
+    expect(openingAt(lost, null).some((line) => line.startsWith("Next"))).toBe(false);
+    expect(openingAt(lost.finish(), null).at(-1)).toBe("Next: `trialist show test t1` has the output of what failed most");
+    const dull = new Script().calibrate([0.79, 0.8, 0.81]);
+    dull.discard(dull.search("worse"), 0.7);
+    expect(openingAt(dull.finish(), null).at(-1)).toBe("Next: nothing to apply: `trialist show test` lists what was tried");
+  });
+});
+
 describe("report.md", () => {
   it("holds the answer, the diff, the lineage and the verdicts", () => {
     const run = wholeRun();
@@ -533,6 +636,7 @@ describe("report.md", () => {
     const headings = [...report.matchAll(/^##? .*/gm)].map((found) => found[0]);
     expect(headings).toEqual([
       "# test",
+      "## What failed, and why",
       "## The winner: t3",
       "## How it came about",
       "## Environment",
@@ -540,7 +644,6 @@ describe("report.md", () => {
       "## Confirmations",
       "## What another rule would have kept",
       "## Trials",
-      "## Failures",
       "## Predictions",
       "## Conditions",
       "## Budget",

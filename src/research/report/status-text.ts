@@ -174,10 +174,10 @@ function problemDetails(summary: RunSummary): Detail[] {
     for (const { code, message, path } of lastViolations.slice(0, 3))
       details.push(["", `last: ${oneLine(code, 80)}${path === null ? "" : ` at ${oneLine(path, 120)}`}: ${oneLine(message, 300)}`]);
   }
-  for (const [index, group] of summary.failures.groups.slice(0, shownFailures).entries()) {
+  for (const [index, cause] of summary.failures.causes.slice(0, shownFailures).entries()) {
     details.push([
       index === 0 ? "Failures" : "",
-      `${group.n} × ${group.status}${group.stage === null ? "" : ` in ${group.stage}`}: ${oneLine(group.reason, 200)} (${group.trials.join(", ")}${group.n > group.trials.length ? ", …" : ""})`,
+      `${cause.n} × ${cause.status}${cause.stage === null ? "" : ` in ${cause.stage}`}: ${oneLine(cause.cause, 200)} (${cause.trials.join(", ")}${cause.n > cause.trials.length ? ", …" : ""})${cause.hint === "" ? "" : `; ${cause.hint}`}`,
     ]);
   }
   if (summary.hint !== null) details.push(["Hint", oneLine(summary.hint)]);

@@ -77,6 +77,21 @@ const failureGroup = z.strictObject({
 });
 export type FailureGroup = z.infer<typeof failureGroup>;
 
+const failureCause = z.strictObject({
+  status: trialStatus,
+  stage: z.string().nullable(),
+  /** The line of the output that says why, without numbers, folders and addresses; the reason where no output was read. */
+  cause: z.string(),
+  n: z.number(),
+  /** The newest, at most five. */
+  trials: z.array(z.string()),
+  /** The newest, with its line as it was printed. Hostile text. */
+  example: z.strictObject({ trial: z.string(), line: z.string() }),
+  /** What a person may do about it; empty where nothing is known. */
+  hint: z.string(),
+});
+export type FailureCause = z.infer<typeof failureCause>;
+
 export const runSummary = z.strictObject({
   schema: z.literal(summarySchemaName),
   /** The run's name; null before it has started. */
@@ -208,8 +223,11 @@ export const runSummary = z.strictObject({
     failed: z.number(),
     lastViolations: z.array(z.strictObject({ code: z.string(), message: z.string(), path: z.string().nullable() })),
   }),
-  /** Invalid searched trials and infrastructure errors, grouped by status, stage and reason, most frequent first; the first twenty groups. */
-  failures: z.strictObject({ total: z.number(), groups: z.array(failureGroup) }),
+  /**
+   * Invalid searched trials and infrastructure errors: grouped by status, stage and reason, and by status, stage and what
+   * their output says went wrong; most frequent first, the first twenty of each.
+   */
+  failures: z.strictObject({ total: z.number(), groups: z.array(failureGroup), causes: z.array(failureCause) }),
   /** What the output of a failed stage suggests to the operator, with its trial; null when it suggests nothing or was not read. */
   hint: z.string().nullable(),
   /** Which changes the best owes its gain to; null where nobody took it apart, or where it was not read. */

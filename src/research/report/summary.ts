@@ -3,6 +3,7 @@ import { isSelfReported, type Metric } from "../../core/protocol/environment.js"
 import { gain, primaryMetric } from "../../core/protocol/measurement.js";
 import { statusClasses, type TrialStatus, trialStatuses } from "../../core/protocol/status.js";
 import type { Evidence } from "./evidence.js";
+import { failureCauses } from "./failure-groups.js";
 import { runHint } from "./failure-hint.js";
 import { saturationOf } from "./saturation-summary.js";
 import { type FailureGroup, type GainSummary, type RunSummary, summarySchemaName } from "./summary-schema.js";
@@ -213,7 +214,7 @@ type Problems = "calls" | "models" | "failures" | "hint" | "drift" | "steered" |
 function problemsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Problems> {
   const { answered, refused, failed, lastViolations } = state.callCounts;
   const retracted = Object.values(state.trials).filter((trial) => trial.retracted);
-  const failures = failuresOf(state);
+  const failures = failuresOf(state, evidence);
   return {
     calls: { answered, refused, failed, lastViolations: [...lastViolations] },
     models: Object.entries(state.models).map(([model, used]) => ({ model, ...used, warnings: [...used.warnings] })),
@@ -255,19 +256,22 @@ export function isFailure(trial: Trial): boolean {
 /** Reasons may all differ: a summary stays bounded. */
 const shownGroups = 20;
 
-function failuresOf(state: RunState): RunSummary["failures"] {
+function failuresOf(state: RunState, { blob }: Evidence): RunSummary["failures"] {
   const groups = new Map<string, FailureGroup>();
-  let total = 0;
-  for (const trial of Object.values(state.trials)) {
-    if (!isFailure(trial) || trial.status === null) continue;
-    total += 1;
+  const failed = Object.values(state.trials).filter(isFailure);
+  for (const trial of failed) {
+    if (trial.status === null) continue;
     const { status, stage, reason } = trial;
     const key = JSON.stringify([status, stage, reason]);
     const group = groups.get(key) ?? { status, stage, reason, n: 0, trials: [] };
     groups.set(key, { ...group, n: group.n + 1, trials: [...group.trials, trial.id].slice(-5) });
   }
   // The order of equals is that of their first appearance.
-  return { total, groups: [...groups.values()].sort((a, b) => b.n - a.n).slice(0, shownGroups) };
+  return {
+    total: failed.length,
+    groups: [...groups.values()].sort((a, b) => b.n - a.n).slice(0, shownGroups),
+    causes: failureCauses(failed, blob),
+  };
 }
 
 /** The metric that decides; null before the run has started. */
