@@ -236,7 +236,7 @@ async function isReported(place: Place, { file, metric, values }: Language): Pro
   const out = join(place.lab.folder, "report");
   const written = await place.ask<{ run: string; folder: string; files: string[] }>("report", "first", "--out", out);
   const files = ["report.md", "results.tsv", "tree.tsv", "best.json", "LEADERBOARD.md"];
-  expect(written).toEqual({ run: "first", folder: out, files });
+  expect(written).toEqual({ run: "first", folder: out, files, attribution: null });
   expect(readdirSync(out).sort()).toEqual([...files].sort());
   const text = (name: string): string => readFileSync(join(out, name), "utf8");
   const results = rowsOf(text("results.tsv"));
