@@ -99,10 +99,6 @@ const hintsByLine: readonly (readonly [RegExp, string])[] = [
     "too little memory: a larger limit in environment.yaml, or tell researchers the limit (`trialist note`)",
   ],
   [
-    /name resolution|ECONNREFUSED|ENETUNREACH|Network is unreachable|urlopen|getaddrinfo/i,
-    "the sandbox has no network: what a candidate needs belongs into the environment's data or runtime",
-  ],
-  [
     /Read-only file system|Permission denied|PermissionError|EACCES|EROFS/i,
     "a candidate writes where it may not: only its working folder and $TRIALIST_OUTPUT are writable",
   ],
