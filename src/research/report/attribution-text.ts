@@ -82,11 +82,17 @@ export function attributionText(attribution: Attribution, paint: Paint = plainPa
     paint.bold(head),
     ...body,
     "",
-    ...[...notes, ...groups].flatMap((text, index) => line(index === 0 ? "Notes" : "", text)),
+    ...[...notes, ...groups, ...otherWay(attribution)].flatMap((text, index) => line(index === 0 ? "Notes" : "", text)),
     ...line("Smallest", smallestDetail(attribution)),
     ...line("Read it so", howToRead(attribution)),
     ...apply,
   ].join("\n")}\n`;
+}
+
+/** Steps that all rewrote the same lines tell nothing apart. */
+function otherWay({ run, by, changes }: Attribution): string[] {
+  if (by === "hunk" || !changes.some((change) => change.class === "entangled")) return [];
+  return [`\`trialist attribute ${run} --by hunk --name ${run}-hunks\` takes the whole difference apart by its hunks instead`];
 }
 
 function smallestDetail(attribution: Attribution): string {
@@ -97,7 +103,7 @@ function smallestDetail(attribution: Attribution): string {
 }
 
 function howToRead({ pairs, level, margin, changes }: Attribution): string {
-  return `gain of having a change: the winner over the winner without it, ${plural(pairs, "pair")} on fresh seeds, ${coverage(level)} intervals; less than ${significant(margin, 3)} counts as none; real and harmful hold at ${significant(level, 3)} each for all ${plural(changes.length, "change")} together (p adjusted by Holm)`;
+  return `gain of having a change: the winner over the winner without it, ${plural(pairs, "pair")} on fresh seeds, ${coverage(level)} intervals; neutral means within ${significant(margin, 3)} of nothing; real and harmful hold at ${significant(level, 3)} each for all ${plural(changes.length, "change")} together (p adjusted by Holm)`;
 }
 
 /** A section of `report.md`; empty where nothing was taken apart. */
@@ -123,7 +129,7 @@ export function attributionSection(attribution: Attribution | null | undefined):
     `## What ${attribution.winner} owes its gain to`,
     `${markdown(capitalized(attributionLine(attribution)))}.`,
     grid(["change", "is", "gain of having it", "interval", "p", "files", "hypothesis", "note"], rows),
-    groups.join("\n"),
+    [...groups, ...otherWay(attribution).map((text) => `- ${text}`)].join("\n"),
     `**Smallest recipe:** ${markdown(smallestDetail(attribution))}. ${apply}`,
     `How to read it: ${markdown(howToRead(attribution))}. Measured in the list run ${markdownCode(attribution.list)}.`,
   ]

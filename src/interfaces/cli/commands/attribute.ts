@@ -75,7 +75,7 @@ function requestOf({ options }: CommandInput, run: string): Parameters<typeof pl
 function announce({ plan, run, list, promotion, sandbox, isBegun }: AttributionTask, { terminal }: CommandInput): void {
   const { winner, changes, ablations } = plan;
   terminal.note(
-    `${run}: ${winner} in ${plural(changes.length, "change")} (${changes.map(({ id }) => id).join(", ")}); ${plural(ablations.length, "recipe")} to compare with it, ${plural(promotion.confirmations, "pair")} each; less than ${significant(promotion.minimumGain, 3)} counts as no gain; run ${list}${isBegun ? ", begun before" : ""}`,
+    `${run}: ${winner} in ${plural(changes.length, "change")} (${changes.map(({ id }) => id).join(", ")}); ${plural(ablations.length, "recipe")} to compare with it, ${plural(promotion.confirmations, "pair")} each; neutral means within ${significant(promotion.minimumGain, 3)} of nothing; run ${list}${isBegun ? ", begun before" : ""}`,
   );
   if (sandbox === "none") terminal.note("WARNING: without a sandbox, as the run was.");
 }
