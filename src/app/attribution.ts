@@ -6,6 +6,7 @@ import { attributionOf } from "../research/attribution/attribute.js";
 import { type Attribution, attribution } from "../research/attribution/document.js";
 import { type ListRun, recordedTask } from "../research/attribution/list.js";
 import { type AttributionPlan, planAttribution, type Units } from "../research/attribution/plan.js";
+import { printable } from "../research/report/hostile-text.js";
 import { type InspectedRun, inspectRun } from "./inspect.js";
 import type { Project } from "./project.js";
 import { writeFiles } from "./written-files.js";
@@ -63,11 +64,12 @@ export async function readAttribution(project: Project, run: string, given: stri
 
 /** The same beside another answer, which must not fail over it: what cannot be read is said, and left out. */
 export async function attributionBeside(project: Project, run: string, note: (text: string) => void): Promise<Attribution | null> {
+  project.existingRun(run);
   try {
     return await readAttribution(project, run);
   } catch (error) {
     if (!(error instanceof TrialistError)) throw error;
-    note(`the attribution of ${run} cannot be read: ${error.message}`);
+    note(printable(`the attribution of ${run} cannot be read: ${error.message}`));
     return null;
   }
 }
