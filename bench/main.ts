@@ -1,6 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { type ParseArgsConfig, parseArgs } from "node:util";
+import { bigRepository } from "./big-repository.js";
+import { gc } from "./gc.js";
 import { harnessTrial } from "./harness-trial.js";
 import { helpStart } from "./help-start.js";
 import { ledgerAppend } from "./ledger-append.js";
@@ -36,6 +38,8 @@ const benches: readonly Bench[] = [
   { rows: ["prompt-growth-bytes", "prompt-growth-time"], run: promptGrowth },
   { rows: ["replay-rate"], run: replayRate },
   { rows: ["help-start"], run: helpStart },
+  { rows: ["big-repository-start", "big-repository-disk", "big-repository-freeze", "big-repository-again"], run: bigRepository },
+  { rows: ["gc-10000", "gc-10000-memory"], run: gc },
 ];
 
 const options = {
