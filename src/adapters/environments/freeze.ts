@@ -3,6 +3,7 @@ import { linkSync } from "node:fs";
 import { open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { asDiskFull } from "../../core/ports/disk-full.js";
 import { type CandidateManifest, manifestOf } from "../../core/protocol/candidate.js";
 import { canonicalJson, type Digest, digestOf, digestOfValue } from "../../core/protocol/canonical.js";
 import type { Environment } from "../../core/protocol/environment.js";
@@ -160,6 +161,8 @@ async function copyPack(loaded: LoadedEnvironment, inventory: Inventory, folder:
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
     // Another process froze the same content first: its copy is as good.
+    const full = asDiskFull(error, folder);
+    if (full !== null) throw full;
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
     return false;

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, copyFile, cp, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { asDiskFull } from "../../core/ports/disk-full.js";
 import type { Executor, StageExecution } from "../../core/ports/executor.js";
 import { canonicalJson, type Digest, digestOf, digestOfValue } from "../../core/protocol/canonical.js";
 import type { Environment } from "../../core/protocol/environment.js";
@@ -185,6 +186,8 @@ async function prepare(
     await runPreparation(frozen, data.prepare, temporary, runtime, executor, sandbox);
     await seal(data, temporary);
     await rename(join(temporary, "made"), folder);
+  } catch (error) {
+    throw asDiskFull(error, folder) ?? error;
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }

@@ -1,3 +1,4 @@
+import { asDiskFull, DiskFullError } from "../../core/ports/disk-full.js";
 import { type ErrorFacts, TrialistError } from "../../core/protocol/errors.js";
 import { InfrastructureError, SandboxUnavailableError, UnreachableMountError } from "../sandbox/errors.js";
 
@@ -20,9 +21,17 @@ export interface WireError {
   readonly facts: ErrorFacts;
 }
 
-const known = [ExecutionExistsError, InvalidExecutionError, SandboxUnavailableError, UnreachableMountError, SupervisorError] as const;
+const known = [
+  ExecutionExistsError,
+  InvalidExecutionError,
+  SandboxUnavailableError,
+  UnreachableMountError,
+  SupervisorError,
+  DiskFullError,
+] as const;
 
-export function toWire(error: unknown): WireError {
+export function toWire(given: unknown): WireError {
+  const error = asDiskFull(given) ?? given;
   if (error instanceof TrialistError) return { name: error.name, facts: error.facts };
   const found = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { name: SupervisorError.name, facts: { expected: "that the supervisor does what it is asked", found } };

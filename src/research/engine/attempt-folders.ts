@@ -57,6 +57,21 @@ export class AttemptFolders {
     context: WorkspaceContext | null,
   ): Promise<CandidateFolders> {
     const folder = join(this.root, `${stage}-${repeat}`);
+    try {
+      return await this.layOut(folder, manifest, content, context);
+    } catch (error) {
+      // On a full disk, what was begun would take the room that is missing.
+      rmSync(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  private async layOut(
+    folder: string,
+    manifest: CandidateManifest,
+    content: (digest: string) => Uint8Array,
+    context: WorkspaceContext | null,
+  ): Promise<CandidateFolders> {
     makeAnew(folder);
     const workspace = join(folder, "workspace");
     const output = join(folder, "output");

@@ -1,6 +1,7 @@
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { due, isRunning, untilNextWakeUp } from "../../core/harness/due.js";
 import { trialOf } from "../../core/harness/state.js";
+import { asDiskFull } from "../../core/ports/disk-full.js";
 import { leaving, type Researcher } from "../../core/ports/researcher.js";
 import type { SessionAgent } from "../../core/ports/session-agent.js";
 import type { SessionModel } from "../../core/ports/session-model.js";
@@ -106,6 +107,19 @@ export class Runner {
     this.leave();
   }
 
+  /** A full disk is nobody's outcome: the run suspends where it can still say so, and what was begun is begun anew after it. */
+  private failed(error: unknown): void {
+    const full = asDiskFull(error);
+    if (full === null || this.leaving) return this.fail(error);
+    const { where, found } = full.facts;
+    try {
+      const reason = `${where === undefined ? "" : `${where}: `}${found}`.slice(0, 4000);
+      this.run.dispatch({ type: "suspend", reason, todo: "Make room (`trialist gc` finds some), then resume." });
+    } catch {
+      this.fail(error);
+    }
+  }
+
   /** Lets go of everything at once: calls are aborted, attempts go on by themselves and are adopted by `resume`. */
   leave(): void {
     this.leaving = true;
@@ -209,7 +223,7 @@ export class Runner {
     if (this.inFlight.has(key)) return;
     const abort = new AbortController();
     const done = effect(abort.signal)
-      .catch((error: unknown) => this.fail(error))
+      .catch((error: unknown) => this.failed(error))
       .finally(() => {
         this.inFlight.delete(key);
         this.wake();
