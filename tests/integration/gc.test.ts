@@ -204,17 +204,34 @@ test("folders of runs that are over, leftovers and, when asked for, what nothing
     freshPartial: host.cache.folder("environments", "y.0123.partial"),
     unused: host.cache.folder("environments", "e".repeat(64)),
     import: join(project.root, "runs", ".import-1-abc"),
+    fork: join(project.root, "runs", ".fork-1-abc"),
   };
   for (const folder of Object.values(made)) mkdirSync(folder, { recursive: true });
-  for (const folder of [made.unknownScratch, made.partial, made.unused, made.import]) utimesSync(folder, long, long);
+  for (const folder of [made.unknownScratch, made.partial, made.unused, made.import, made.fork]) utimesSync(folder, long, long);
   const used = readdirSync(host.cache.folder("environments", "")).filter((name) => /^[0-9a-f]{64}$/.test(name) && name !== "e".repeat(64));
   for (const name of used) utimesSync(host.cache.folder("environments", name), long, long);
   const exists = (): Record<string, boolean> =>
     Object.fromEntries(Object.entries(made).map(([name, folder]) => [name, lstatSync(folder, { throwIfNoEntry: false }) !== undefined]));
   await gc(true);
-  expect(exists()).toEqual({ scratch: false, unknownScratch: true, partial: false, freshPartial: true, unused: true, import: false });
+  expect(exists()).toEqual({
+    scratch: false,
+    unknownScratch: true,
+    partial: false,
+    freshPartial: true,
+    unused: true,
+    import: false,
+    fork: false,
+  });
   await gc(true, { cacheOlderThanMs: 30 * 86_400_000 });
-  expect(exists()).toEqual({ scratch: false, unknownScratch: false, partial: false, freshPartial: true, unused: false, import: false });
+  expect(exists()).toEqual({
+    scratch: false,
+    unknownScratch: false,
+    partial: false,
+    freshPartial: true,
+    unused: false,
+    import: false,
+    fork: false,
+  });
   for (const name of used) expect(existsSync(host.cache.folder("environments", name))).toBe(true);
 });
 
