@@ -97,7 +97,7 @@ async function timeStages(host: Parameters<typeof freezeFolder>[0], repository: 
         ...{ id: `m${round}.1/train-1`, stage, repeat: 1, seed: 0, sandbox: "bubblewrap", prepared, folders },
         manifest: candidate.manifest,
         content: (digest) => candidate.contents.get(digest) ?? new Uint8Array(),
-        ...{ hostEnvironment: {}, collectMaxBytes: 1 },
+        ...{ hostEnvironment: {}, collectMaxBytes: 1, gpus: null },
       });
       await executor.start(execution);
       await executor.wait(execution.id);
