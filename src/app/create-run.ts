@@ -20,6 +20,7 @@ import { refuseMisplacedAgents } from "./agents.js";
 import { freezeFolder, type Host } from "./environments.js";
 import { gpusFor } from "./gpus.js";
 import { type HookWishes, keepGiven } from "./hooks.js";
+import { knownGate } from "./known-gate.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
 import type { Project } from "./project.js";
@@ -46,6 +47,8 @@ export interface RunRequest extends ResearcherChoice {
   readonly sandbox: "bubblewrap" | "none";
   /** Commands of the operator that hear of what happens; kept beside the ledger, never in it. */
   readonly hooks?: HookWishes | null;
+  /** Hears of what lies in the cache and cannot be used. */
+  readonly note?: (line: string) => void;
 }
 
 /** What lies beside the ledger: where the environment was when the run started. Information, never trusted. */
@@ -69,7 +72,9 @@ export async function createRun(project: Project, host: Host, request: RunReques
   refuseMisplacedAgents({ ...request, ...chosen }, { project, host, environmentFolder: request.environmentFolder });
   project.make();
   const name = request.name ?? project.freeName(frozen.environment.name);
-  const configuration = await resolveConfiguration(name, frozen, request, chosen, gpus);
+  const resolved = await resolveConfiguration(name, frozen, request, chosen, gpus);
+  const note = request.note ?? (() => undefined);
+  const configuration = { ...resolved, gate: await knownGate(host, resolved, note) };
   const references = await Promise.all(
     loaded.references.map(async ({ name: reference, files }) => ({ name: reference, files: await readCandidate(loaded.folder, files) })),
   );
@@ -222,6 +227,7 @@ async function resolveConfiguration(
     sandbox: request.sandbox,
     limits: callLimits,
     host: await thisHost(gpus),
+    gate: null,
   };
   return runConfiguration.parse(given);
 }

@@ -40,6 +40,7 @@ export async function createListRun(project: Project, request: ListRunRequest): 
     limits: callLimits,
     callReservations: {},
     host: await thisHost(gpusFor(frozen.environment, { variables: process.env }, sandbox)),
+    gate: null,
   } satisfies RunConfiguration);
   await recordStart(project, configuration, starting, request.environmentFolder);
 }

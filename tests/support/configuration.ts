@@ -52,6 +52,7 @@ export function testConfiguration(changes: Partial<RunConfiguration> = {}): RunC
     researcherSettings: {},
     callReservations: { "*": { costUsd: 0, tokens: 0, computeMs: 0 } },
     host: { platform: "linux", cpus: 2, cpuModel: "test", memoryBytes: 1, versions: {} },
+    gate: null,
     ...changes,
   };
 }

@@ -11,7 +11,7 @@ export class CacheUnusableError extends TrialistError {
 }
 
 /** `empty` stays so: it is shown in place of folders that nobody is to see. */
-const kinds = ["environments", "runtimes", "data", "scratch", "executors", "prefixes", "empty", "digests"] as const;
+const kinds = ["environments", "runtimes", "data", "scratch", "executors", "prefixes", "empty", "digests", "calibrations"] as const;
 type CacheKind = (typeof kinds)[number];
 
 /**

@@ -49,7 +49,7 @@ function whole<D>(data: D): D {
 
 /** One rule per event type; a new type does not compile before somebody has decided what it means here. */
 const rules: { readonly [T in EventType]: Rule<T> } = {
-  "run.started": ({ configuration: { run: _name, host: _host, ...configuration } }) => ({ configuration }),
+  "run.started": ({ configuration: { run: _name, host: _host, gate: _gate, ...configuration } }) => ({ configuration }),
   "run.span_opened": null,
   "run.calibrated": ({ noise }) => ({ noise }),
   "run.paused": null,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type Amount, budgetLimits } from "./budget.js";
 import { environment, promotion } from "./environment.js";
+import { gate } from "./gate.js";
 import { runName } from "./ids.js";
 
 /** When to end before the budget does; null: never for that reason. */
@@ -64,6 +65,8 @@ export const runConfiguration = z.strictObject({
     gpus: z.array(z.string().max(200)).optional(),
     versions: z.record(z.string(), z.string()),
   }),
+  /** What was known of the rule's own errors, here and on this machine, when the run started; null: never measured. */
+  gate: gate.nullable().default(null),
 });
 export type RunConfiguration = z.infer<typeof runConfiguration>;
 

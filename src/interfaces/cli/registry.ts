@@ -13,6 +13,11 @@ export const commands: readonly Entry[] = [
   { name: "check", summary: "validate an environment and prove what a candidate cannot do", load: () => import("./commands/check.js") },
   { name: "doctor", summary: "say what this machine lacks and how to mend it", load: () => import("./commands/doctor.js") },
   { name: "estimate", summary: "say what a run may cost in language models", load: () => import("./commands/estimate.js") },
+  {
+    name: "calibrate",
+    summary: "measure how often the promotion rule keeps what is no better",
+    load: () => import("./commands/calibrate.js"),
+  },
   { name: "run", summary: "start a run of an environment", load: () => import("./commands/run.js") },
   { name: "mcp", summary: "let coding agents propose: serve a run to MCP clients", load: () => import("./commands/mcp.js") },
   { name: "resume", summary: "go on with a run that was paused, suspended or killed", load: () => import("./commands/resume.js") },

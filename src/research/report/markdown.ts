@@ -10,6 +10,7 @@ import { grid } from "./markdown-grid.js";
 import { bytes, coverage, duration, plural, range, signed, significant } from "./numbers.js";
 import { openingOf, resultWords } from "./opening.js";
 import { predictionsOf, scorePredictions } from "./predictions.js";
+import { ruleErrorsText } from "./rule-errors-text.js";
 import { saturationText } from "./saturation-summary.js";
 import { budgetText, guaranteeTexts, noiseText, ruleText, trialsText } from "./status-text.js";
 import { confirmedValue, countedValue, gainOverBaseline, inLoopValue, leaderGain, type RunSummary, summarize } from "./summary.js";
@@ -227,6 +228,7 @@ function confirmations({ state, summary, evidence }: Subject): string {
   return [
     "## Confirmations",
     `The first value made it a candidate and enters no estimate; the estimate is the mean over fresh seeds. Intervals are of the gain, ${level}.`,
+    `How often this rule errs: ${markdown(ruleErrorsText(summary.gate))}.`,
     grid(["trial", "against", "first", "estimate", "gain", "interval", "result", "status"], rows),
   ].join("\n\n");
 }

@@ -3,11 +3,12 @@ import { lookWarnings } from "./continuation-text.js";
 import { oneLine } from "./hostile-text.js";
 import { nextStep } from "./next-step.js";
 import { count, coverage, duration, money, percent, plural, range, signed, significant } from "./numbers.js";
+import { ruleErrorsText } from "./rule-errors-text.js";
 import type { GainSummary, RunSummary } from "./summary-schema.js";
 
 /** One line of the answer that a person wants in ten seconds. */
 export interface OpeningLine {
-  readonly label: "Won" | "Gain" | "Sure" | "Changes" | "Cost" | "Failed" | "Next" | "WARNING";
+  readonly label: "Won" | "Gain" | "Sure" | "Errors" | "Changes" | "Cost" | "Failed" | "Next" | "WARNING";
   readonly text: string;
   readonly tone: "good" | "bad" | "plain";
 }
@@ -18,6 +19,7 @@ export function openingOf(summary: RunSummary): OpeningLine[] {
     ...warningsOf(summary),
     wonLine(summary),
     ...gainLines(summary),
+    ...errorLines(summary),
     ...changesLines(summary),
     costLine(summary),
     failedLine(summary),
@@ -103,6 +105,10 @@ function gainLines(summary: RunSummary): OpeningLine[] {
     { label: "Gain", text: gained, tone: "plain" },
     { label: "Sure", text: best.gain === null ? "no verdict is recorded" : sureText(best.gain, summary), tone: "plain" },
   ];
+}
+
+function errorLines({ rule, gate }: RunSummary): OpeningLine[] {
+  return rule === null ? [] : [{ label: "Errors", text: ruleErrorsText(gate), tone: "plain" }];
 }
 
 const basisWords: Readonly<Record<GainSummary["basis"], string>> = {

@@ -6,6 +6,7 @@ import { failureHint } from "./failure-hint.js";
 import { oneLine } from "./hostile-text.js";
 import { bytes, coverage, duration, plural, range, signed, significant } from "./numbers.js";
 import { resultWords } from "./opening.js";
+import { ruleErrorsText } from "./rule-errors-text.js";
 import { countedValue, gainOverBaseline, leaderGain, metricOf, retractedBelow } from "./summary.js";
 import { field, type Paint, plainPaint, table, tail } from "./terminal.js";
 
@@ -135,6 +136,7 @@ function resultLines(state: RunState, trial: Trial, evidence: Evidence, line: Li
           "Verdict",
           `${verdictText({ ...verdict, gain: verdict.value })}${verdict.over === null ? ", against the leader of its time" : `, against ${verdict.over}`}`,
         )),
+    ...(verdict === null ? [] : line("Errors", ruleErrorsText(state.configuration?.gate ?? null))),
     ...(comparator === null ? [] : line("Comparator", verdictText(comparator))),
     ...(trial.confirmation?.failed == null ? [] : line("", oneLine(trial.confirmation.failed))),
     ...line("Took", `${duration(trial.wallMs)} of stages, ${duration(trial.cpuMs)} CPU, over all its measurements`),

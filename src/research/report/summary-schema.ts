@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { amount, budgetLimits } from "../../core/protocol/budget.js";
 import { promotionRules } from "../../core/protocol/environment.js";
+import { gate } from "../../core/protocol/gate.js";
 import { guarantees } from "../../core/protocol/outcome.js";
 import { trialStatus } from "../../core/protocol/status.js";
 import { noise, verdict } from "../../core/protocol/verdict.js";
@@ -129,6 +130,8 @@ export const runSummary = z.strictObject({
       minimumGain: z.number().nullable(),
     })
     .nullable(),
+  /** How often this rule keeps what is no better, as known here when the run started; null: never measured. */
+  gate: gate.nullable(),
   /** As calibrated; null before that. */
   baseline: z.strictObject({ mean: z.number(), sd: z.number().nullable(), n: z.number() }).nullable(),
   /** Calibrated noise, with the smallest gain that the rule can see. */

@@ -36,6 +36,7 @@ type Identity =
   | "researchers"
   | "metric"
   | "rule"
+  | "gate"
   | "sandbox";
 
 function identityOf(state: RunState): Pick<RunSummary, Identity> {
@@ -53,6 +54,7 @@ function identityOf(state: RunState): Pick<RunSummary, Identity> {
     researchers: configuration?.researchers ?? {},
     metric: metric === null ? null : { name: metric.name, direction: metric.direction, selfReported: isSelfReported(metric) },
     rule: ruleOf(state),
+    gate: configuration?.gate ?? null,
     sandbox: configuration?.sandbox ?? null,
   };
 }

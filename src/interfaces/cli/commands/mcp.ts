@@ -45,7 +45,7 @@ export const command: CliCommand = {
     const project = new Project(input.folder);
     const host = await openHost();
     const resumed = textOption(input.options, "run") ?? openRunNamed(project, textOption(input.options, "name"));
-    const name = resumed ?? (await createRun(project, host, requestOf(input)));
+    const name = resumed ?? (await createRun(project, host, { ...requestOf(input), note: (line) => terminal.note(printable(line)) }));
     const role = roleOf(textOption(input.options, "as") ?? "researcher");
     terminal.note(`run ${name}`);
     const frozen = resumed === undefined || input.options["frozen"] === true;

@@ -3,6 +3,7 @@ import { openHost } from "../../../app/environments.js";
 import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
 import { ownVersion } from "../../../app/version.js";
+import { printable } from "../../../research/report/hostile-text.js";
 import { sessionSocket } from "../../mcp/session-socket.js";
 import type { CliCommand, CommandInput } from "../command.js";
 import { detached } from "../detached.js";
@@ -49,7 +50,7 @@ export const command: CliCommand = {
       terminal.note(
         "WARNING: --sandbox none. Candidates run with your rights: they can read labels, change files and reach the network. Every measurement of this run carries that mark.",
       );
-    const name = await createRun(project, host, request);
+    const name = await createRun(project, host, { ...request, note: (line) => terminal.note(printable(line)) });
     terminal.note(`run ${name}`);
     if (input.options["detach"] === true) {
       return detached(project, name, terminal, { frozen: true, reason: "detached from its terminal" });

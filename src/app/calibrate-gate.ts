@@ -1,0 +1,107 @@
+import { type FrozenEnvironment, readCandidate } from "../adapters/environments/freeze.js";
+import type { LoadedEnvironment } from "../adapters/environments/load.js";
+import { configurationOf, type RunState } from "../core/harness/state.js";
+import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
+import type { Promotion } from "../core/protocol/environment.js";
+import { RefusedError } from "../core/protocol/errors.js";
+import type { RunConfiguration } from "../core/protocol/run.js";
+import { freezeFolder, type Host } from "./environments.js";
+import { inspectRun } from "./inspect.js";
+import { createListRun } from "./list-run.js";
+import type { Project } from "./project.js";
+
+/** Copies of an environment's baseline as trials, under the rule in force. */
+export interface GateRequest extends Pick<RunConfiguration, "seed" | "parallel" | "sandbox"> {
+  readonly environmentFolder: string;
+  /** Of the run; null: a name that the same request finds again. */
+  readonly name: string | null;
+  readonly copies: number;
+  readonly promotion: Partial<Promotion>;
+}
+
+export interface PlannedGate {
+  readonly run: string;
+  /** `new`: `create` makes it. Else it is gone on with, or over. */
+  readonly phase: RunState["phase"];
+  readonly frozen: FrozenEnvironment;
+  readonly promotion: Promotion;
+  /** Passes of the pipeline from the beginning to the end: if no copy is confirmed, and if all are. */
+  readonly measurements: { readonly least: number; readonly most: number };
+  create(): Promise<void>;
+}
+
+/** What a request comes to; nothing is made yet. @throws RefusedError when a run of that name measures something else */
+export async function planGate(project: Project, host: Host, request: GateRequest): Promise<PlannedGate> {
+  if (request.copies < 1) throw new RefusedError({ expected: "at least one copy", found: String(request.copies) });
+  const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
+  const promotion = { ...frozen.environment.promotion, ...request.promotion };
+  const run = request.name ?? nameOf(frozen, promotion, request);
+  return {
+    run,
+    phase: phaseOf(project, run, { frozen, promotion, request }),
+    frozen,
+    promotion,
+    measurements: measurementsOf(frozen, promotion, request.copies),
+    create: () => create(project, { loaded, frozen, promotion, run, request }),
+  };
+}
+
+function nameOf(frozen: FrozenEnvironment, promotion: Promotion, { copies, seed, sandbox }: GateRequest): string {
+  const digest = digestOfValue({ environment: frozen.digest, promotion, copies, seed, sandbox });
+  return `calibrate-${frozen.environment.name.slice(0, 24)}-${digest.slice(0, 8)}`;
+}
+
+interface Wanted {
+  readonly frozen: FrozenEnvironment;
+  readonly promotion: Promotion;
+  readonly request: GateRequest;
+}
+
+function phaseOf(project: Project, run: string, wanted: Wanted): RunState["phase"] {
+  project.runFolder(run);
+  if (!project.runNames().includes(run)) return "new";
+  const { state, close } = inspectRun(project, run);
+  close();
+  if (state.phase !== "new") refuseOther(state, run, wanted);
+  // An empty ledger is refused by whoever takes the run, with what to do about it.
+  return state.phase === "new" ? "calibrating" : state.phase;
+}
+
+function refuseOther(state: RunState, run: string, { frozen, promotion, request }: Wanted): void {
+  const { environmentDigest, promotion: recorded, organization, budget, seed } = configurationOf(state);
+  const of = (...parts: unknown[]): string => canonicalJson(parts);
+  const found = of(environmentDigest, recorded, organization.name, budget.trials, seed);
+  if (found === of(frozen.digest, promotion, "list", request.copies, request.seed)) return;
+  throw new RefusedError({
+    expected: "a name that no run has, or a run of as many copies of this environment's baseline under the same rule and seed",
+    found: `${run}, which measures something else`,
+    todo: "Choose another --name.",
+  });
+}
+
+function measurementsOf({ environment }: FrozenEnvironment, promotion: Promotion, copies: number): PlannedGate["measurements"] {
+  const { calibrate, remeasureEvery } = environment.noise;
+  const remeasured = remeasureEvery === 0 ? 0 : Math.floor(copies / remeasureEvery);
+  const least = calibrate + environment.references.length + copies + remeasured;
+  return { least, most: least + (promotion.rule === "confirmed" ? copies * 2 * promotion.confirmations : 0) };
+}
+
+async function create(
+  project: Project,
+  { loaded, frozen, promotion, run, request }: Wanted & { readonly loaded: LoadedEnvironment; readonly run: string },
+): Promise<void> {
+  const baseline = await readCandidate(loaded.folder, loaded.baseline);
+  const references = await Promise.all(
+    loaded.references.map(async ({ name, files }) => ({ name, files: await readCandidate(loaded.folder, files) })),
+  );
+  const queue = Array.from({ length: request.copies }, (_, index) => ({
+    base: "t0",
+    hypothesis: `copy ${index + 1} of the baseline: no better by construction`,
+    submitter: "calibrate",
+    move: { copy: index + 1 },
+    files: baseline,
+  }));
+  const { environmentFolder, seed, parallel, sandbox } = request;
+  const starting = { baseline, references, queue };
+  await createListRun(project, { name: run, frozen, environmentFolder, starting, promotion, seed, parallel, sandbox });
+}
