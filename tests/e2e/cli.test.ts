@@ -82,7 +82,7 @@ describe("a request that is wrong", () => {
     ["a probability above one", starts(lab, "new", "--debug-probability", "7"), /trialist: --debug-probability: Too big/],
     ["a rule that is none", starts(lab, "new", "--rule", "best"), /--rule expects any, threshold or confirmed, best/],
     ["a sandbox that is none", starts(lab, "new", "--sandbox", "docker"), /--sandbox expects bubblewrap or none, docker/],
-    ["an organization that is none", starts(lab, "new", "--organization", "swarm"), /an organization: tree, sessions; found "swarm"/],
+    ["an organization that is none", starts(lab, "new", "--organization", "swarm"), /an organization: list, tree, sessions; found "swarm"/],
     ["a researcher that is none", ["run", lab.pack], /a researcher: anthropic:MODEL.*command:LINE; found "reference"/],
     ["an environment that is none", trial("check nowhere"), /nowhere\/environment\.yaml: there is no environment here[\s\S]*trialist init/],
     ["a trial that is none", trial("show over t9"), /a trial of this run; found "t9"\. It has t0 to t1/],
