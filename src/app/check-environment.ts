@@ -84,6 +84,10 @@ function attacksOn(ready: ReadyEnvironment): Attack[] {
       const said = output.trim();
       return { held: said === "", detail: said === "" ? `${what}: nothing was there` : `${what}: ${said.slice(0, 200)}` };
     };
+  // A prefix or a mount may lie in a home folder: it is bound, and so are the folders on the way, empty but for it.
+  const bound = [...prepared.runtime.mounts, ...prepared.mounts].map((mount) => mount.target);
+  const literal = (path: string): string => `'${path.replaceAll(/[\\*?[]/g, "\\$&").replaceAll("'", "'\\''")}'`;
+  const pruned = bound.map((path) => `-path ${literal(path)} -prune -o`).join(" ");
   return [
     {
       name: "labels",
@@ -111,8 +115,11 @@ function attacksOn(ready: ReadyEnvironment): Attack[] {
     },
     {
       name: "home",
-      script: "ls -A /root /home 2>/dev/null; cat /etc/shadow 2>/dev/null; true",
-      judge: absent("home folders and /etc/shadow"),
+      script: `find /root /home -mindepth 1 ${pruned} -print 2>/dev/null | head -n 50; cat /etc/shadow 2>/dev/null; true`,
+      judge: (output) => {
+        const others = output.split("\n").filter((line) => line !== "" && !bound.some((path) => path.startsWith(`${line}/`)));
+        return absent("home folders and /etc/shadow")(others.join("\n"));
+      },
     },
     {
       name: "environment",
