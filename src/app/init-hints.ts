@@ -22,7 +22,7 @@ export function hintsFor(folder: string, environment: Environment, failure: Fail
       ? ["a stage can write in its workspace, in $TRIALIST_OUTPUT and in /tmp only: let the program write there"]
       : []),
     ...(/no CUDA-capable device|NVIDIA driver|CUDA is not available|Torch not compiled with CUDA/i.test(output)
-      ? ["stages have no GPU in this version: let the program run on the CPU"]
+      ? ["the stage had no GPU: write `gpus: 1` under its `limits`, or let the program run on the CPU"]
       : []),
     ...limitHints(status, output),
   ];
