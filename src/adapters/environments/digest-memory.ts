@@ -21,6 +21,8 @@ const waitingAtMost = 1000;
 export class DigestMemory {
   private readonly waiting: [place: string, state: string, digest: Digest][] = [];
 
+  private select: Database.Statement<string[], Digest> | null = null;
+
   private constructor(private database: Database.Database | null) {}
 
   /** @param root the tree, by which its memory is found again */
@@ -60,8 +62,8 @@ export class DigestMemory {
   private known(facts: Facts): Digest | null {
     return this.guarded((database) => {
       const state = stateOf(facts);
-      const row = database.prepare<string[], { digest: Digest }>("SELECT digest FROM files WHERE place = ? AND state IN (?, ?)");
-      return row.get(placeOf(facts), state, inThisBoot(state))?.digest ?? null;
+      this.select ??= database.prepare<string[], Digest>("SELECT digest FROM files WHERE place = ? AND state IN (?, ?)").pluck();
+      return this.select.get(placeOf(facts), state, inThisBoot(state)) ?? null;
     });
   }
 
