@@ -54,6 +54,13 @@ describe("copies of the baseline under the rule in force", () => {
     const gate = gateIn(await calibrate("--aa", "10").ended);
     expect(gate.copies).toMatchObject({ kept: { of: 10 }, identical: false });
     expect(gate.copies.confirmed.hits).toBe(gate.copies.kept.hits);
+    // Copies that differ speak for themselves: gains are put into what they measured.
+    expect(gate.resampled).toBeNull();
+    // Where by chance none looked better at first, there are no pairs, and values of different seeds stand in.
+    const [from] = gate.planted.map((each) => each.from);
+    const looks = gate.copies.confirmed.of === 0 ? { from: "seeds", of: 2000 } : { from: "pairs", of: 10 };
+    expect({ from, of: gate.planted[0]?.kept.of }).toEqual(looks);
+    expect(gate.planted).toHaveLength(3);
     const after = await started();
     expect(after.gate).toEqual(gate);
     expect(after.text.replaceAll(/\s+/g, " ")).toContain(`false keeps of this rule here: ${gate.copies.kept.hits} of 10 copies`);
@@ -103,6 +110,66 @@ describe("copies of the baseline under the rule in force", () => {
     await calibrate("--aa", "2", "--name", "mine").ended;
     const other = await calibrate("--aa", "3", "--name", "mine").ended;
     expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("measures something else") });
+  });
+});
+
+/** A program that gives the same answers on every seed, and an evaluator that scores each of forty records. */
+function recordPack(reference: boolean): Record<string, string> {
+  return {
+    "environment.yaml": `schema: trialist/environment@1
+name: records
+surface: { editable: ["factor.txt"] }
+baseline: baseline/
+${reference ? "references: { other: other/ }\n" : ""}stages:
+  - { name: train, run: cat factor.txt > $TRIALIST_OUTPUT/factor.txt, outputs: [factor.txt] }
+  - { name: measure, trust: evaluator, run: sh evaluate.sh }
+metrics: [{ name: score, direction: maximize }]
+noise: { calibrate: 2, remeasure_every: 0 }
+`,
+    "evaluate.sh": `awk -v factor="$(cat $TRIALIST_ARTIFACTS/factor.txt)" 'BEGIN {
+  for (i = 1; i <= 40; i++) {
+    value = (i * factor * 7919) % 101; sum += value
+    ids = ids (i > 1 ? "," : "") i; values = values (i > 1 ? "," : "") value
+  }
+  printf "{\\"metrics\\":{\\"score\\":%.12g},\\"records\\":{\\"metric\\":\\"score\\",\\"ids\\":[%s],\\"values\\":[%s]}}", sum / 40, ids, values
+}' > $TRIALIST_MEASUREMENT
+`,
+    "baseline/factor.txt": "3\n",
+    ...(reference ? { "other/factor.txt": "5\n" } : {}),
+  };
+}
+
+describe("what copies cannot show", () => {
+  it("is drawn from real records, and planted gains are found the oftener the larger they are", async () => {
+    lab.write(recordPack(true));
+    const gate = gateIn(await calibrate("--aa", "2").ended);
+    expect(gate.copies).toMatchObject({ kept: { hits: 0, of: 2 }, identical: true });
+    expect(gate.resampled).toMatchObject({ from: "reference", records: 40, kept: { of: 2000 } });
+    expect((gate.resampled?.kept.hits ?? 0) / 2000).toBeLessThan(0.1);
+    expect(gate.planted.map(({ from }) => from)).toEqual(["reference", "reference", "reference"]);
+    const found = gate.planted.map(({ kept }) => kept.hits);
+    expect(found).toEqual([...found].sort((a, b) => a - b));
+    // A gain of the smallest visible size is seen about half of the time.
+    expect((found[1] ?? 0) / 2000).toBeCloseTo(0.5, 0);
+    const own = gateIn(await calibrate("--aa", "2", "--planted", "1000").ended);
+    expect(own.planted).toMatchObject([{ gain: 1000, kept: { hits: 2000, of: 2000 } }]);
+    const text = (await commandLine(lab, "calibrate", lab.pack, "--yes", "--aa", "2").ended).stdout;
+    expect(text).toContain("Resampled, simulated from real records of the baseline and a reference row (40 records)");
+  });
+
+  it("is not made up where there is nothing to draw from", async () => {
+    lab.write(recordPack(false));
+    const ended = await commandLine(lab, "calibrate", lab.pack, "--yes", "--aa", "2").ended;
+    expect(ended.stdout).toContain("There is nothing to draw from either");
+    expect(gateIn(await calibrate("--aa", "2").ended)).toMatchObject({ resampled: null, planted: [], copies: { identical: true } });
+  });
+
+  it("is drawn from values of different seeds where there are no records", async () => {
+    pack(scoring(100));
+    expect(gateIn(await calibrate("--aa", "3", "--planted", "5000").ended)).toMatchObject({
+      resampled: { from: "seeds", records: 0 },
+      planted: [{ from: "seeds", kept: { hits: 2000, of: 2000 } }],
+    });
   });
 });
 

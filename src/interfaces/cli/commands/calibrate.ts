@@ -8,7 +8,7 @@ import { Project } from "../../../app/project.js";
 import { RefusedError } from "../../../core/protocol/errors.js";
 import { printable } from "../../../research/report/hostile-text.js";
 import { ruleErrorsLines } from "../../../research/report/rule-errors-lines.js";
-import { type CliCommand, type CommandInput, exitCodes, numberOption, textOption, wholeNumber } from "../command.js";
+import { type CliCommand, type CommandInput, exitCodes, numberOption, positiveNumber, textOption, wholeNumber } from "../command.js";
 import { driveRun } from "../drive.js";
 import { promotionRule } from "../promotion-options.js";
 import { UsageError } from "../usage-error.js";
@@ -19,7 +19,8 @@ command again goes on where it was interrupted, and shows the figures once they 
 all runs of this environment under this rule on this machine that start afterwards.
 
 Example:
-  trialist calibrate environments/digits-speed --aa 40 --yes`;
+  trialist calibrate environments/digits-speed --aa 40 --yes
+  trialist calibrate environments/flchain --aa 20 --planted 0.01 --planted 0.02`;
 
 /** How often a rule keeps what is no better. */
 export const command: CliCommand = {
@@ -28,6 +29,11 @@ export const command: CliCommand = {
       .description("Measures how often the promotion rule keeps what is no better: copies of the baseline go through it as trials.")
       .argument("<environment>", "folder with an environment.yaml")
       .requiredOption("--aa <n>", "copies of the baseline", wholeNumber("--aa"))
+      .option(
+        "--planted <gain>",
+        "a true gain that is put into what was measured, to see how often the rule finds it; may be given again (default: 0.5, 1 and 2 times the smallest visible gain)",
+        (text: string, before: number[] | undefined) => [...(before ?? []), positiveNumber("--planted")(text)],
+      )
       .option("--rule <rule>", "promotion: any, threshold or confirmed (default: the environment's)")
       .option("--confirmations <n>", "fresh-seed pairs per confirmation", wholeNumber("--confirmations"))
       .option("--name <name>", "name of the run of copies (default: one that the same command finds again)")
@@ -41,6 +47,7 @@ export const command: CliCommand = {
     const { terminal } = input;
     const project = new Project(input.folder);
     const host = await openHost();
+    const planted = plantedIn(input);
     const planned = await planGate(project, host, requestOf(input));
     if (planned.phase !== "finished") {
       if (planned.phase === "new") {
@@ -53,7 +60,10 @@ export const command: CliCommand = {
       const code = await driveRun(owned, planned.run, terminal);
       if (code !== exitCodes.ok) return code;
     }
-    const measured = await concludeGate(project, host, planned.run, (line) => terminal.note(printable(line)));
+    const measured = await concludeGate(project, host, planned.run, {
+      planted,
+      note: (line) => terminal.note(printable(line)),
+    });
     const { environment, environmentDigest, promotion } = measured.configuration;
     for (const line of ruleErrorsLines(measured.configuration, measured.gate)) terminal.say(printable(line));
     terminal.data({ environment: { name: environment.name, digest: environmentDigest }, rule: promotion, gate: measured.gate });
@@ -75,6 +85,13 @@ function requestOf({ args, options, folder }: CommandInput): Parameters<typeof p
     parallel: numberOption(options, "parallel") ?? 1,
     sandbox,
   };
+}
+
+function plantedIn({ options }: CommandInput): readonly number[] | null {
+  const gains = options["planted"];
+  if (!Array.isArray(gains)) return null;
+  if (gains.length > 20) throw new UsageError("--planted can be given at most 20 times");
+  return gains.map(Number);
 }
 
 /** Says what it takes, and asks where somebody can answer. */
