@@ -5,8 +5,10 @@ import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
 import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
+import { thisHost } from "./create-run.js";
 import { freezeFolder, type Host } from "./environments.js";
 import { inspectRun } from "./inspect.js";
+import { knownCalibration } from "./known-calibration.js";
 import { createListRun } from "./list-run.js";
 import type { Project } from "./project.js";
 
@@ -27,6 +29,8 @@ export interface PlannedGate {
   readonly promotion: Promotion;
   /** Passes of the pipeline from the beginning to the end: if no copy is confirmed, and if all are. */
   readonly measurements: { readonly least: number; readonly most: number };
+  /** What one takes, as an earlier calibration here had it; null: not known yet. */
+  readonly measurementMs: number | null;
   create(): Promise<void>;
 }
 
@@ -42,6 +46,7 @@ export async function planGate(project: Project, host: Host, request: GateReques
     frozen,
     promotion,
     measurements: measurementsOf(frozen, promotion, request.copies),
+    measurementMs: await measurementMs(host, frozen, request),
     create: () => create(project, { loaded, frozen, promotion, run, request }),
   };
 }
@@ -84,6 +89,15 @@ function measurementsOf({ environment }: FrozenEnvironment, promotion: Promotion
   const remeasured = remeasureEvery === 0 ? 0 : Math.floor(copies / remeasureEvery);
   const least = calibrate + environment.references.length + copies + remeasured;
   return { least, most: least + (promotion.rule === "confirmed" ? copies * 2 * promotion.confirmations : 0) };
+}
+
+async function measurementMs(host: Host, frozen: FrozenEnvironment, { sandbox, parallel }: GateRequest): Promise<number | null> {
+  const subject = { environment: frozen.environment, environmentDigest: frozen.digest, host: await thisHost(), sandbox, parallel };
+  const anyAge = { maxAgeMs: Number.POSITIVE_INFINITY, now: Date.now(), note: () => undefined };
+  const known = await knownCalibration(host, frozen, subject, anyAge);
+  if (known === null) return null;
+  const total = known.results.flatMap(({ wallMs }) => Object.values(wallMs)).reduce((sum, ms) => sum + ms, 0);
+  return total / known.results.length;
 }
 
 async function create(

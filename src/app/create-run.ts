@@ -8,6 +8,7 @@ import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { organizationNamed } from "../core/organizations/registry.js";
 import type { GpuPool } from "../core/ports/gpus.js";
 import type { BudgetLimits } from "../core/protocol/budget.js";
+import type { ReusedCalibration } from "../core/protocol/calibration.js";
 import { candidateDigest } from "../core/protocol/candidate.js";
 import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
 import type { QueuedCandidate } from "../core/protocol/commands.js";
@@ -20,6 +21,7 @@ import { refuseMisplacedAgents } from "./agents.js";
 import { freezeFolder, type Host } from "./environments.js";
 import { gpusFor } from "./gpus.js";
 import { type HookWishes, keepGiven } from "./hooks.js";
+import { type KnownCalibration, knownCalibration } from "./known-calibration.js";
 import { knownGate } from "./known-gate.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
@@ -47,6 +49,8 @@ export interface RunRequest extends ResearcherChoice {
   readonly sandbox: "bubblewrap" | "none";
   /** Commands of the operator that hear of what happens; kept beside the ledger, never in it. */
   readonly hooks?: HookWishes | null;
+  /** A calibration of the same environment on this machine, no older than this, is taken over; left out: the baseline is measured. */
+  readonly reuseCalibration?: { readonly maxAgeMs: number } | null;
   /** Hears of what lies in the cache and cannot be used. */
   readonly note?: (line: string) => void;
 }
@@ -81,7 +85,9 @@ export async function createRun(project: Project, host: Host, request: RunReques
   const baseline = await readCandidate(loaded.folder, loaded.baseline);
   const destination = { environment: frozen.environment, baseline: candidateDigest(baseline.manifest) };
   const warm = request.warmStart == null ? [] : warmStartQueue(project, request.warmStart, destination);
-  const starting = { baseline, references, queue: [...(request.queue ?? []), ...warm] };
+  const reuse = request.reuseCalibration ?? null;
+  const calibration = reuse === null ? null : await knownCalibration(host, frozen, configuration, { ...reuse, now: Date.now(), note });
+  const starting = { baseline, references, queue: [...(request.queue ?? []), ...warm], calibration };
   await recordStart(project, configuration, starting, request.environmentFolder);
   if (request.hooks != null) keepGiven(new HookFiles(project.runFolder(name)), request.hooks);
   return name;
@@ -96,13 +102,15 @@ export interface StartingFiles {
   readonly baseline: CandidateFiles;
   readonly references: readonly { readonly name: string; readonly files: CandidateFiles }[];
   readonly queue: readonly QueuedFiles[];
+  /** Null or left out: the baseline is measured. */
+  readonly calibration?: KnownCalibration | null;
 }
 
 /** Makes the ledger of a run that has its configuration. */
 export async function recordStart(
   project: Project,
   configuration: RunConfiguration,
-  { baseline, references, queue }: StartingFiles,
+  { baseline, references, queue, calibration = null }: StartingFiles,
   environmentFolder: string | null,
 ): Promise<void> {
   const folder = project.runFolder(configuration.run);
@@ -117,10 +125,16 @@ export async function recordStart(
       baseline: storeCandidate(run, baseline),
       references: references.map(({ name, files }) => ({ name, candidate: storeCandidate(run, files) })),
       queue: queue.map(({ files, ...candidate }) => ({ ...candidate, candidate: storeCandidate(run, files) })),
+      calibration: calibration === null ? null : storeCalibration(run, calibration),
     });
   } finally {
     ledger.close();
   }
+}
+
+function storeCalibration(run: Run, { records, ...calibration }: KnownCalibration): ReusedCalibration {
+  for (const bytes of records.values()) run.putBlob(bytes);
+  return calibration;
 }
 
 /** Who works in long sessions, and who answers role calls, is known before anything is measured. */

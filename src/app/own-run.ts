@@ -23,6 +23,7 @@ import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
 import { gpusFor } from "./gpus.js";
 import { HookDelivery } from "./hook-delivery.js";
 import type { HookWishes } from "./hooks.js";
+import { rememberCalibrations } from "./known-calibration.js";
 import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
 import { isOptimizer, prepareOptimizers } from "./optimizers.js";
 import { longestMessage, perform } from "./perform.js";
@@ -152,11 +153,12 @@ async function drive(
     sessionModels: sessionModelsOf(parts),
     sessionAgents: sessionAgentsOf({ ...parts, ...modelParts(parts), scratch, serveTools: serveTools ?? null }),
   });
+  const remembered = rememberCalibrations(host, frozen, run, progress);
   run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: run.ledger.lastHeartbeat()?.at ?? null });
   const server = await serveOwner(folder, (asked) => perform(run, asked, (command) => runner.command(command)), {
     maxLength: longestMessage(configuration.environment.surface),
   });
-  return { run, runner, close: () => close(run, executor, server, scratch, hooks) };
+  return { run, runner, close: () => close(run, executor, server, scratch, hooks, remembered) };
 }
 
 /** What an owner before this one started may still run; its GPUs are nobody else's until it ends. */
@@ -173,8 +175,10 @@ async function close(
   server: { close(): Promise<void> | void },
   scratch: string,
   hooks: HookDelivery,
+  remembered: () => Promise<void>,
 ): Promise<void> {
   await server.close();
+  await remembered();
   await executor.close();
   // Who leaves in the middle of the work does not wait: the next owner delivers the rest.
   await hooks.close(!isRunning(run.state));

@@ -180,14 +180,14 @@ async function isShown(place: Place, { file, script, values, metric }: Language,
     await place.say("show", "first", "t2"),
     await place.say("diff", "first"),
   ];
-  // The answer comes first: what won, by how much, how sure, what it cost, what failed most.
+  // The answer comes first: what won, by how much, how sure, how often the rule errs, what it cost, what failed most.
   expect(
     status
       .split("\n")
       .map((line) => line.slice(0, 11).trim())
       .filter((label) => label !== "")
-      .slice(0, 8),
-  ).toEqual(["first finis", "Because", "WARNING", "Won", "Gain", "Sure", "Cost", "Failed"]);
+      .slice(0, 9),
+  ).toEqual(["first finis", "Because", "WARNING", "Won", "Gain", "Sure", "Errors", "Cost", "Failed"]);
   expect(status).toMatch(new RegExp(`Won +t1, ${values.better} ${metric}`));
   expect(Math.max(...status.split("\n").map((line) => line.length))).toBeLessThanOrEqual(100);
   expect(shown).toMatch(/^\* +t1 +t0 +keep/m);

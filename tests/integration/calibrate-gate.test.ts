@@ -10,6 +10,7 @@ import type { Gate } from "../../src/core/protocol/gate.js";
 import { commandLine, type Ended } from "../support/drive.js";
 import { of } from "../support/events.js";
 import { Lab, numberPack, proposes, scoring } from "../support/lab.js";
+import { recordPack } from "../support/record-pack.js";
 
 /** Real copies in real sandboxes. What draws does so from the kernel, so that no seed makes two copies alike. */
 const noisy = { "main.sh": `echo $((1000 + $(od -An -N2 -tu2 /dev/urandom) % 100)) > $TRIALIST_OUTPUT/out.txt\n` };
@@ -112,32 +113,6 @@ describe("copies of the baseline under the rule in force", () => {
     expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("measures something else") });
   });
 });
-
-/** A program that gives the same answers on every seed, and an evaluator that scores each of forty records. */
-function recordPack(reference: boolean): Record<string, string> {
-  return {
-    "environment.yaml": `schema: trialist/environment@1
-name: records
-surface: { editable: ["factor.txt"] }
-baseline: baseline/
-${reference ? "references: { other: other/ }\n" : ""}stages:
-  - { name: train, run: cat factor.txt > $TRIALIST_OUTPUT/factor.txt, outputs: [factor.txt] }
-  - { name: measure, trust: evaluator, run: sh evaluate.sh }
-metrics: [{ name: score, direction: maximize }]
-noise: { calibrate: 2, remeasure_every: 0 }
-`,
-    "evaluate.sh": `awk -v factor="$(cat $TRIALIST_ARTIFACTS/factor.txt)" 'BEGIN {
-  for (i = 1; i <= 40; i++) {
-    value = (i * factor * 7919) % 101; sum += value
-    ids = ids (i > 1 ? "," : "") i; values = values (i > 1 ? "," : "") value
-  }
-  printf "{\\"metrics\\":{\\"score\\":%.12g},\\"records\\":{\\"metric\\":\\"score\\",\\"ids\\":[%s],\\"values\\":[%s]}}", sum / 40, ids, values
-}' > $TRIALIST_MEASUREMENT
-`,
-    "baseline/factor.txt": "3\n",
-    ...(reference ? { "other/factor.txt": "5\n" } : {}),
-  };
-}
 
 describe("what copies cannot show", () => {
   it("is drawn from real records, and planted gains are found the oftener the larger they are", async () => {

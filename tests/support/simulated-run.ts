@@ -4,6 +4,7 @@ import { type Due, due } from "../../src/core/harness/due.js";
 import { evolve } from "../../src/core/harness/evolve.js";
 import { initialState, type RunState } from "../../src/core/harness/state.js";
 import type { StoredEvent } from "../../src/core/ports/ledger.js";
+import type { ReusedCalibration } from "../../src/core/protocol/calibration.js";
 import { candidateDigest, manifestOf } from "../../src/core/protocol/candidate.js";
 import { canonicalJson, digestOf } from "../../src/core/protocol/canonical.js";
 import type { Answer, Command } from "../../src/core/protocol/commands.js";
@@ -75,8 +76,10 @@ export class SimulatedRun {
   constructor(
     readonly configuration: RunConfiguration,
     private readonly world: World,
+    calibration: ReusedCalibration | null = null,
   ) {
-    this.dispatch({ at: this.at, type: "start", configuration, baseline: candidateOf("baseline").reference, references: [], queue: [] });
+    const baseline = candidateOf("baseline").reference;
+    this.dispatch({ at: this.at, type: "start", configuration, baseline, references: [], queue: [], calibration });
     this.dispatch({ at: this.at, type: "open_span", epoch: 1, previousEndedAt: null });
   }
 

@@ -53,6 +53,11 @@ export async function keep(cache: Cache, key: MeasurementKey, value: unknown, no
   }
 }
 
+/** What was kept under this key counts no more. */
+export async function forget(cache: Cache, key: MeasurementKey): Promise<void> {
+  await rm(fileOf(cache, key), { force: true });
+}
+
 function fileOf(cache: Cache, key: MeasurementKey): string {
   return cache.folder("calibrations", `${key.kind}-${digestOfValue(key).slice(0, 40)}.json`);
 }

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import type { Mount } from "../../core/ports/executor.js";
 import type { PreparedEnvironment } from "../../core/ports/prepared-environment.js";
 import { digestOf, digestOfValue } from "../../core/protocol/canonical.js";
+import type { Environment } from "../../core/protocol/environment.js";
 import { withLock } from "./build-lock.js";
 import type { Cache } from "./cache.js";
 import { hiddenSystemPackages } from "./hidden-packages.js";
@@ -42,12 +43,10 @@ function readOnly(folder: string): Mount {
  * builders at once: the second waits for the first.
  */
 export async function pythonRuntime(lockFile: string, requires: string, cache: Cache, progress: Progress): Promise<Runtime> {
-  const python = await findPython(requires);
-  const lock = await readFile(lockFile, "utf8");
+  const { python, lock, name } = await pythonBuild(lockFile, requires);
   const [fault] = lockFaults(lock);
   if (fault !== undefined)
     throw new RuntimeBuildError({ expected: fault.expected, found: fault.found, where: `${lockFile}:${fault.line}`, todo: fault.todo });
-  const name = digestOfValue({ form: 1, lock: digestOf(lock), ...python }).slice(0, 40);
   const folder = cache.folder("runtimes", name);
   if (!(await isComplete(folder))) {
     const onWait = (): void => progress("waiting for another process that builds the same Python runtime");
@@ -59,6 +58,22 @@ export async function pythonRuntime(lockFile: string, requires: string, cache: C
     mounts: [...[folder, ...(isSystem(python) ? [] : [python.prefix])].map(readOnly), ...hiddenSystemPackages(cache)],
     environment: { VIRTUAL_ENV: folder },
   };
+}
+
+async function pythonBuild(lockFile: string, requires: string): Promise<{ python: PythonInterpreter; lock: string; name: string }> {
+  const python = await findPython(requires);
+  const lock = await readFile(lockFile, "utf8");
+  return { python, lock, name: digestOfValue({ form: 1, lock: digestOf(lock), ...python }).slice(0, 40) };
+}
+
+/**
+ * What tells one runtime from another on this machine. A prefix and the system's programs, which nothing freezes, go by
+ * their place alone.
+ */
+export async function runtimeIdentity(runtime: Environment["runtime"], packFolder: string): Promise<string> {
+  if (runtime === null) return "system";
+  if (runtime.kind === "prefix") return `prefix ${runtime.use}`;
+  return `python ${(await pythonBuild(join(packFolder, runtime.lock), runtime.requires)).name}`;
 }
 
 async function build(folder: string, lockFile: string | null, python: PythonInterpreter, progress: Progress): Promise<void> {

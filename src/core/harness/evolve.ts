@@ -2,6 +2,7 @@ import { organizationNamed } from "../organizations/registry.js";
 import type { StoredEvent } from "../ports/ledger.js";
 import { UnknownRecordError } from "../protocol/errors.js";
 import { type EventData, type EventType, parseEvent, type StoredRunEvent } from "../protocol/events.js";
+import { calibrationHandlers } from "./evolve/calibration.js";
 import { callHandlers } from "./evolve/calls.js";
 import { continuationHandlers } from "./evolve/continuations.js";
 import type { EventHandlers } from "./evolve/handlers.js";
@@ -11,9 +12,16 @@ import { trialHandlers } from "./evolve/trials.js";
 import type { RunState } from "./state.js";
 
 /** Changes with every change of the fold, so that an old checkpoint is left aside. */
-export const foldVersion = "10";
+export const foldVersion = "11";
 
-const handlers: EventHandlers = { ...runHandlers, ...continuationHandlers, ...callHandlers, ...queueHandlers, ...trialHandlers };
+const handlers: EventHandlers = {
+  ...runHandlers,
+  ...calibrationHandlers,
+  ...continuationHandlers,
+  ...callHandlers,
+  ...queueHandlers,
+  ...trialHandlers,
+};
 
 /**
  * Folds one event into the state that it owns, and returns it.

@@ -25,6 +25,8 @@ export interface RunState {
   todo: string;
   configuration: RunConfiguration | null;
   noise: Noise | null;
+  /** Whose repetitions of the baseline were taken over; `checked`: the baseline was measured again here since. */
+  calibrationReused: { run: string; measuredAt: number; checked: boolean } | null;
   stageMs: Record<string, number>;
   pipelineWallMs: number;
   pipelineCpuMs: number;
@@ -246,6 +248,7 @@ export function initialState(): RunState {
     todo: "",
     configuration: null,
     noise: null,
+    calibrationReused: null,
     stageMs: {},
     pipelineWallMs: 0,
     pipelineCpuMs: 0,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { NewBlob } from "../ports/ledger.js";
 import type { FailureKind } from "../ports/researcher.js";
 import type { Amount } from "./budget.js";
+import type { ReusedCalibration } from "./calibration.js";
 import type { CandidateManifest } from "./candidate.js";
 import type { EventData, RunEvent, Violation } from "./events.js";
 import type { BlobReference, ManifestReference } from "./ids.js";
@@ -78,6 +79,8 @@ export type Command = { readonly at: number } & (
       readonly references: readonly ReferenceCandidate[];
       /** Candidates that are measured before anything that the organization wants; whoever starts the run has checked them. */
       readonly queue: readonly QueuedCandidate[];
+      /** Null or left out: the baseline is measured. */
+      readonly calibration?: ReusedCalibration | null;
     }
   | { readonly type: "open_span"; readonly epoch: number; readonly previousEndedAt: number | null }
   /** Ask the organization for its next move. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { StoredEvent } from "../ports/ledger.js";
 import { amount, budgetLimits } from "./budget.js";
+import { reusedCalibration } from "./calibration.js";
 import { callFailure } from "./call-failure.js";
 import { UnknownRecordError } from "./errors.js";
 import { expected } from "./expected.js";
@@ -42,6 +43,8 @@ export const eventSchemas = {
   "run.started": z.strictObject({ configuration: runConfiguration }),
   /** An owner took the run. `previousEndedAt`: the last sign of life of the span before, so that dead time is not active time. */
   "run.span_opened": z.strictObject({ epoch: z.number().int().positive(), previousEndedAt: z.number().nullable() }),
+  /** In place of the baseline's own repetitions: nothing of a verdict rests on them but the noise and the starting point. */
+  "calibration.reused": reusedCalibration,
   "run.calibrated": z.strictObject({
     noise,
     /** Mean wall milliseconds by stage, and CPU milliseconds of one pipeline. */

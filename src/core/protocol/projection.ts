@@ -51,6 +51,10 @@ function whole<D>(data: D): D {
 const rules: { readonly [T in EventType]: Rule<T> } = {
   "run.started": ({ configuration: { run: _name, host: _host, gate: _gate, ...configuration } }) => ({ configuration }),
   "run.span_opened": null,
+  // From where and when is told of no science; what was taken over is.
+  "calibration.reused": ({ results }) => ({
+    results: results.map(({ wallMs: _wall, cpuMs: _cpu, ...result }) => result),
+  }),
   "run.calibrated": ({ noise }) => ({ noise }),
   "run.paused": null,
   "run.resumed": null,

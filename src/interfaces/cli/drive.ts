@@ -2,6 +2,7 @@ import type { OwnedRun } from "../../app/own-run.js";
 import type { StoredRunEvent } from "../../core/protocol/events.js";
 import { failureHint } from "../../research/report/failure-hint.js";
 import { liveLine, trialLine } from "../../research/report/progress-line.js";
+import { reusedText } from "../../research/report/reused-calibration-text.js";
 import { exitCodes } from "./command.js";
 import type { Terminal } from "./terminal.js";
 
@@ -19,7 +20,8 @@ export async function driveRun(owned: OwnedRun, name: string, terminal: Terminal
       if (found !== null) terminal.note(`${event.data.trial}: ${found}`);
       hinted ||= found !== null;
     }
-    if (event.type === "run.calibrated" || event.type === "drift.noticed") terminal.note(noticeOf(event));
+    if (event.type === "run.calibrated" || event.type === "drift.noticed")
+      terminal.note(`${noticeOf(event)}${event.type === "run.calibrated" ? reusedText(run.state.calibrationReused) : ""}`);
     terminal.live(liveLine(run.state, Date.now()));
   });
   const tick = setInterval(() => terminal.live(liveLine(run.state, Date.now())), 1000);

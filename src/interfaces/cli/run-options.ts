@@ -27,6 +27,8 @@ export function describeRunOptions(program: Command): void {
     .option("--confirmations <n>", "fresh-seed pairs per confirmation", wholeNumber("--confirmations"))
     .option("--seed <n>", "seed of researchers and of the policy's draws", wholeNumber("--seed"), 1)
     .option("--parallel <n>", "trials at once", wholeNumber("--parallel"), 1)
+    .option("--recalibrate", "measure the baseline's repetitions anew, although this machine has them", false)
+    .option("--calibration-age <duration>", "oldest calibration that is taken over (default: 7d)", durationOption("--calibration-age"))
     .option("--sandbox <kind>", "bubblewrap, or none: candidates then run with your rights, and every result says so", "bubblewrap");
   describeHookOptions(program);
 }
@@ -50,8 +52,11 @@ export function runRequest(input: CommandInput): Omit<RunRequest, "organization"
     parallel: numberOption(options, "parallel") ?? 1,
     sandbox,
     hooks: hookWishes(options),
+    reuseCalibration: options["recalibrate"] === true ? null : { maxAgeMs: numberOption(options, "calibrationAge") ?? oldestCalibrationMs },
   };
 }
+
+const oldestCalibrationMs = 7 * 24 * 3_600_000;
 
 function budgetOf(options: CommandInput["options"]): BudgetLimits {
   return {

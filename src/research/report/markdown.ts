@@ -10,6 +10,7 @@ import { grid } from "./markdown-grid.js";
 import { bytes, coverage, duration, plural, range, signed, significant } from "./numbers.js";
 import { openingOf, resultWords } from "./opening.js";
 import { predictionsOf, scorePredictions } from "./predictions.js";
+import { reusedText } from "./reused-calibration-text.js";
 import { ruleErrorsText } from "./rule-errors-text.js";
 import { saturationText } from "./saturation-summary.js";
 import { budgetText, guaranteeTexts, noiseText, ruleText, trialsText } from "./status-text.js";
@@ -187,7 +188,7 @@ function calibration({ state, summary }: Subject): string {
     .map(([stage, ms]) => `${markdown(stage)} ${duration(ms)}`)
     .join(", ");
   const lines = [
-    `- Baseline: ${significant(baseline.mean)}, mean of ${plural(baseline.n, "repetition")}`,
+    `- Baseline: ${significant(baseline.mean)}, mean of ${plural(baseline.n, "repetition")}${markdown(reusedText(summary.calibrationReused))}`,
     `- Noise: ${noiseText(noise)}`,
     `- Rule: ${ruleText(rule, noise.smallestGain)}`,
     `- One measurement: ${duration(state.pipelineWallMs)}, ${duration(state.pipelineCpuMs)} CPU (${stages})`,

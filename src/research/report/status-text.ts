@@ -2,6 +2,7 @@ import { continuationTexts } from "./continuation-text.js";
 import { oneLine } from "./hostile-text.js";
 import { count, coverage, duration, money, plural, range, signed, significant } from "./numbers.js";
 import { isOver, openingOf } from "./opening.js";
+import { reusedText } from "./reused-calibration-text.js";
 import { saturationText } from "./saturation-summary.js";
 import type { RunSummary } from "./summary-schema.js";
 import { columns, field, type Paint, plainPaint } from "./terminal.js";
@@ -82,7 +83,7 @@ function evidenceDetails(summary: RunSummary): Detail[] {
     if (best.interval !== null)
       details.push(["Value", `${significant(best.value)}, ${coverage(rule?.level ?? 0.05)} interval ${range(...best.interval)}`]);
   }
-  if (noise !== null) details.push(["Noise", noiseText(noise)]);
+  if (noise !== null) details.push(["Noise", `${noiseText(noise)}${reusedText(summary.calibrationReused)}`]);
   if (rule !== null) details.push(["Rule", ruleText(rule, noise?.smallestGain ?? null)]);
   if (rule !== null && rule.name !== "any" && rule.name !== "compare") {
     const claim =

@@ -136,6 +136,8 @@ export const runSummary = z.strictObject({
   baseline: z.strictObject({ mean: z.number(), sd: z.number().nullable(), n: z.number() }).nullable(),
   /** Calibrated noise, with the smallest gain that the rule can see. */
   noise: noise.nullable(),
+  /** Whose calibration was taken over instead of measured; null: it is the run's own. */
+  calibrationReused: z.strictObject({ run: z.string(), measuredAt: z.number() }).nullable(),
   best: bestSummary.nullable(),
   /** Searched trials that ended, by status; every status is named. */
   trials: z.record(trialStatus, z.number()),

@@ -65,13 +65,14 @@ function ruleOf(state: RunState): RunSummary["rule"] {
   return { name: rule, confirmations, level, minimumGain };
 }
 
-type Results = "baseline" | "noise" | "best" | "keeps" | "bestUnderAny" | "references";
+type Results = "baseline" | "noise" | "calibrationReused" | "best" | "keeps" | "bestUnderAny" | "references";
 
 function resultsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Results> {
   const { noise } = state;
   return {
     baseline: noise === null ? null : { mean: noise.mean, sd: noise.sd, n: noise.n },
     noise,
+    calibrationReused: reusedOf(state),
     best: bestOf(state, evidence),
     keeps: { underRule: state.statuses.keep ?? 0, underAny: state.keptUnderAny },
     bestUnderAny: bestUnderAny(state),
@@ -89,6 +90,10 @@ function resultsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Result
         };
       }),
   };
+}
+
+function reusedOf({ calibrationReused }: RunState): RunSummary["calibrationReused"] {
+  return calibrationReused === null ? null : { run: calibrationReused.run, measuredAt: calibrationReused.measuredAt };
 }
 
 function bestOf(state: RunState, evidence: Evidence): RunSummary["best"] {

@@ -37,7 +37,7 @@ function passesPerTrial({ configuration }: RunState): number {
 
 /** Stage time of the baseline and the references, which ran before the search, as if spread over all slots. */
 function calibrationMs(state: RunState): number {
-  let total = state.trials["t0"]?.wallMs ?? 0;
+  let total = state.calibrationReused === null ? (state.trials["t0"]?.wallMs ?? 0) : 0;
   for (let number = 1; number <= state.counters.reference; number++) total += state.trials[`r${number}`]?.wallMs ?? 0;
   return total / Math.max(1, state.configuration?.parallel ?? 1);
 }

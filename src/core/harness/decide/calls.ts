@@ -124,7 +124,9 @@ function holdsNothing(state: RunState): boolean {
 function dueRemeasurement(state: RunState): RunEvent | null {
   const { environment, seed } = configurationOf(state);
   const every = environment.noise.remeasureEvery;
-  if (every === 0 || state.searchTrialsEnded - state.remeasuredAt < every) return null;
+  // A calibration of another day is looked at once before anything is searched, so that a host that changed is seen.
+  const isUnchecked = state.calibrationReused?.checked === false;
+  if (!isUnchecked && (every === 0 || state.searchTrialsEnded - state.remeasuredAt < every)) return null;
   if (Object.values(state.measurements).some((measurement) => measurement.reason === "remeasurement")) return null;
   const number = state.counters.measurement + 1;
   return {

@@ -120,7 +120,7 @@ function drift(state: RunState, measurement: OpenMeasurement, values: Readonly<R
   const deviations = noise.sd === null || noise.sd === 0 ? null : distance / noise.sd;
   const drifted = deviations === null ? distance > 0 && noise.deterministic : deviations > driftDeviations;
   if (!drifted) return [];
-  const message = `the baseline's ${metric} was ${noise.mean} at calibration and is ${value} now${deviations === null ? "" : `, ${deviations.toFixed(1)} standard deviations away`}`;
+  const message = `the baseline's ${metric} was ${noise.mean} at calibration and is ${value} now${deviations === null ? "" : `, ${deviations.toFixed(1)} standard deviations away`}${state.calibrationReused === null ? "" : "; the calibration was reused: `--recalibrate` starts a run with one of its own"}`;
   return [{ type: "drift.noticed", data: { measurement: measurement.id, value, mean: noise.mean, deviations, message } }];
 }
 

@@ -9,6 +9,7 @@ import { isWallBudget, wallBudget } from "../wall-budget.js";
 import { acted, over, refuseOver } from "./acts.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { queueAdded } from "./queue.js";
+import { reuse } from "./reuse.js";
 import { settleHeld } from "./steer.js";
 import { closePlan, trialEnded } from "./trial-end.js";
 
@@ -35,7 +36,9 @@ export const start: Handler<Of<"start">> = (state, command) => {
       data: { measurement: `m${measurement}`, trial, subject: trial, reason, purpose: "in-loop", pair, round: 0, seed: measurementSeed },
     };
   };
-  for (let pair = 0; pair < environment.noise.calibrate; pair++) {
+  const reused = command.calibration ?? null;
+  if (reused !== null) events.push(reuse(command.configuration, reused));
+  for (let pair = 0; reused === null && pair < environment.noise.calibrate; pair++) {
     events.push(request("t0", "calibration", pair, pair === 0 ? environment.seed : draws.seed("calibration", pair)));
   }
   command.references.forEach((reference, index) => {

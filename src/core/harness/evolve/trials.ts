@@ -33,7 +33,9 @@ export const trialHandlers = {
       startedStage: null,
     };
     trialOf(state, data.trial).pending += 1;
-    if (data.reason === "remeasurement") state.remeasuredAt = state.searchTrialsEnded;
+    if (data.reason !== "remeasurement") return;
+    state.remeasuredAt = state.searchTrialsEnded;
+    if (state.calibrationReused !== null) state.calibrationReused.checked = true;
   },
   "attempt.started": (state, data) => {
     const measurement = openMeasurement(state, data.measurement);

@@ -7,6 +7,7 @@ import { ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
 import { RefusedError } from "../../../core/protocol/errors.js";
 import { printable } from "../../../research/report/hostile-text.js";
+import { duration } from "../../../research/report/numbers.js";
 import { ruleErrorsLines } from "../../../research/report/rule-errors-lines.js";
 import { type CliCommand, type CommandInput, exitCodes, numberOption, positiveNumber, textOption, wholeNumber } from "../command.js";
 import { driveRun } from "../drive.js";
@@ -71,6 +72,8 @@ export const command: CliCommand = {
   },
 };
 
+type Planned = Awaited<ReturnType<typeof planGate>>;
+
 function requestOf({ args, options, folder }: CommandInput): Parameters<typeof planGate>[2] {
   const sandbox = textOption(options, "sandbox");
   if (sandbox !== "bubblewrap" && sandbox !== "none") throw new UsageError(`--sandbox expects bubblewrap or none, ${sandbox} was given`);
@@ -95,10 +98,15 @@ function plantedIn({ options }: CommandInput): readonly number[] | null {
 }
 
 /** Says what it takes, and asks where somebody can answer. */
-async function agree({ options, terminal }: CommandInput, { measurements }: Awaited<ReturnType<typeof planGate>>): Promise<void> {
-  const { least, most } = measurements;
-  const takes = `${least === most ? least : `${least} to ${most}`} measurements`;
-  terminal.note(`It takes ${takes}; how long one takes is known once the baseline is measured.`);
+async function agree(input: CommandInput, { measurements: { least, most }, measurementMs }: Planned): Promise<void> {
+  const { options, terminal } = input;
+  const between = (write: (passes: number) => string): string => (least === most ? write(least) : `${write(least)} to ${write(most)}`);
+  const parallel = numberOption(options, "parallel") ?? 1;
+  const takes =
+    measurementMs === null
+      ? "how long one takes is known once the baseline is measured"
+      : `about ${between((passes) => duration((passes * measurementMs) / parallel))}`;
+  terminal.note(`It takes ${between(String)} measurements; ${takes}.`);
   if (options["yes"] === true) return;
   if (!terminal.isInteractive || process.stdin.isTTY !== true)
     throw new UsageError("calibrate asks before it begins, and nobody can answer here: give --yes");

@@ -1,0 +1,153 @@
+import { z } from "zod";
+import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
+import { forget, keep, type MeasurementKey, readKept } from "../adapters/environments/kept-measurements.js";
+import { runtimeIdentity } from "../adapters/environments/runtime.js";
+import { configurationOf, type RunState } from "../core/harness/state.js";
+import { type ReusedCalibration, reusedCalibration } from "../core/protocol/calibration.js";
+import { digestOf } from "../core/protocol/canonical.js";
+import { recordSet } from "../core/protocol/measurement.js";
+import type { RunConfiguration } from "../core/protocol/run.js";
+import type { Run } from "../research/runner/run.js";
+import type { Host } from "./environments.js";
+import { hostFingerprint } from "./known-gate.js";
+
+/** A calibration that is taken over: its per-record results are blobs, which the new run stores as its own. */
+export interface KnownCalibration extends ReusedCalibration {
+  readonly records: ReadonlyMap<string, Uint8Array>;
+}
+
+const shape = z.strictObject({
+  calibration: reusedCalibration,
+  /** Digest → text of each per-record result. */
+  records: z.record(z.string().length(64), z.string()),
+});
+
+/** Per-record results beyond this are measured anew by every run, rather than lie in the cache twice. */
+const mostRecordBytes = 64 * 2 ** 20;
+
+/** What repetitions hang on beside the environment and the machine. */
+type Subject = Pick<RunConfiguration, "environment" | "environmentDigest" | "host" | "sandbox" | "parallel">;
+
+export interface Reuse {
+  readonly maxAgeMs: number;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  readonly note: (line: string) => void;
+}
+
+/** A calibration of this environment on this machine that is young enough and whole; null: there is none. */
+export async function knownCalibration(
+  host: Host,
+  frozen: FrozenEnvironment,
+  subject: Subject,
+  reuse: Reuse,
+): Promise<KnownCalibration | null> {
+  const key = await keyOf(frozen, subject);
+  const found = key === null ? null : await readKept(host.cache, key, shape, reuse.note);
+  if (found === null) return null;
+  const { calibration, records } = found;
+  const age = reuse.now - calibration.from.measuredAt;
+  if (age < 0 || age > reuse.maxAgeMs || !isWhole(calibration, subject)) return null;
+  const texts = new Map(Object.entries(records).map(([digest, text]) => [digest, new TextEncoder().encode(text)]));
+  const problem = recordsProblem(calibration, texts);
+  if (problem === null) return { ...calibration, records: texts };
+  reuse.note(`a calibration in the cache is left aside: ${problem}`);
+  return null;
+}
+
+/** The core refuses what is not whole; here it only means that the baseline is measured. */
+function isWhole({ from, results }: ReusedCalibration, { environment, environmentDigest }: Subject): boolean {
+  return (
+    from.environmentDigest === environmentDigest &&
+    results.length === environment.noise.calibrate &&
+    results[0]?.seed === environment.seed &&
+    results.every(({ pair, values }, index) => pair === index && environment.metrics.every(({ name }) => values[name] !== undefined))
+  );
+}
+
+function recordsProblem({ results }: ReusedCalibration, texts: ReadonlyMap<string, Uint8Array>): string | null {
+  for (const { records } of results) {
+    if (records === null) continue;
+    const text = texts.get(records.blob);
+    if (text === undefined) return `the per-record results ${records.blob} are not in it`;
+    if (digestOf(text) !== records.blob || text.byteLength !== records.bytes) return `its per-record results are not ${records.blob}`;
+    if (!recordSet.safeParse(parsed(text)).success) return `${records.blob} holds no per-record results`;
+  }
+  return null;
+}
+
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Keeps the calibration of a run as soon as it is measured, for the runs to come, and forgets one that was taken over and
+ * does not hold any more. Resolves when nothing is being written.
+ */
+export function rememberCalibrations(host: Host, frozen: FrozenEnvironment, run: Run, note: (line: string) => void): () => Promise<void> {
+  let writing = Promise.resolve();
+  const stop = run.onEvent((event) => {
+    const reused = run.state.calibrationReused !== null;
+    if (event.type === "run.calibrated" && !reused)
+      writing = writing
+        .then(() => remember(host, frozen, run, event.at, note))
+        .catch((error: unknown) =>
+          note(`this calibration is not kept for other runs: ${error instanceof Error ? error.message : String(error)}`),
+        );
+    if (event.type === "drift.noticed" && reused) writing = writing.then(() => forgetFor(host, frozen, configurationOf(run.state)));
+  });
+  return () => {
+    stop();
+    return writing;
+  };
+}
+
+function calibrationOf(state: RunState, measuredAt: number, blob: (digest: string) => Uint8Array): z.infer<typeof shape> {
+  const { run, environmentDigest, host } = configurationOf(state);
+  const baseline = state.trials["t0"];
+  const repetitions = (baseline?.results ?? []).filter(({ reason }) => reason === "calibration");
+  const cpuMs = (baseline?.cpuMs ?? 0) / Math.max(1, repetitions.length);
+  // Repetitions of a parallel run end in any order.
+  const results = [...repetitions]
+    .sort((a, b) => a.pair - b.pair)
+    .map(({ pair, seed, values, records, wallMs }) => ({ pair, seed, values, records, wallMs, cpuMs }));
+  const digests = new Set(results.flatMap(({ records }) => (records === null ? [] : [records.blob])));
+  return {
+    calibration: { from: { run, environmentDigest, measuredAt, host: hostFingerprint(host) }, results },
+    records: Object.fromEntries([...digests].map((digest) => [digest, new TextDecoder().decode(blob(digest))])),
+  };
+}
+
+async function remember(host: Host, frozen: FrozenEnvironment, run: Run, measuredAt: number, note: (line: string) => void): Promise<void> {
+  const subject = configurationOf(run.state);
+  const key = await keyOf(frozen, subject);
+  const bytes = (run.state.trials["t0"]?.results ?? []).reduce((total, { records }) => total + (records?.bytes ?? 0), 0);
+  if (key === null || bytes > mostRecordBytes) return;
+  await keep(
+    host.cache,
+    key,
+    calibrationOf(run.state, measuredAt, (digest) => run.ledger.blob(digest)),
+    note,
+  );
+}
+
+async function forgetFor(host: Host, frozen: FrozenEnvironment, subject: Subject): Promise<void> {
+  const key = await keyOf(frozen, subject);
+  if (key !== null) await forget(host.cache, key);
+}
+
+/** Null: the runtime cannot be told, and nothing is taken over. */
+async function keyOf(
+  frozen: FrozenEnvironment,
+  { environment, environmentDigest, host, sandbox, parallel }: Subject,
+): Promise<MeasurementKey | null> {
+  const runtime = await runtimeIdentity(environment.runtime, frozen.packFolder).catch(() => null);
+  if (runtime === null) return null;
+  // Neighbours change what a clock says, and nothing else.
+  const isTimed = environment.metrics.some(({ from }) => from.kind === "wall");
+  return { kind: "calibration", environmentDigest, host: hostFingerprint(host), sandbox, runtime, parallel: isTimed ? parallel : null };
+}

@@ -1,0 +1,17 @@
+import type { ReusedCalibration } from "../../protocol/calibration.js";
+import type { RunEvent } from "../../protocol/events.js";
+import type { RunConfiguration } from "../../protocol/run.js";
+import { refuse } from "./decision.js";
+
+/** Stands where the requests of the baseline's repetitions would. @throws RefusedError for a calibration of something else */
+export function reuse({ environment, environmentDigest }: RunConfiguration, calibration: ReusedCalibration): RunEvent {
+  const { from, results } = calibration;
+  if (from.environmentDigest !== environmentDigest) throw refuse("a calibration of this environment", `one of ${from.environmentDigest}`);
+  const isWhole =
+    results.length === environment.noise.calibrate &&
+    results.every(({ pair, values }, index) => pair === index && environment.metrics.every(({ name }) => Number.isFinite(values[name]))) &&
+    results[0]?.seed === environment.seed;
+  if (!isWhole)
+    throw refuse(`${environment.noise.calibrate} repetitions of the baseline with all metrics, the environment's seed first`, "others");
+  return { type: "calibration.reused", data: calibration };
+}

@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { blobReference, runName } from "./ids.js";
+import { metricValues } from "./measurement.js";
+
+/** The baseline's repetitions of an earlier run of the same environment on the same machine, taken over instead of measured. */
+export const reusedCalibration = z.strictObject({
+  from: z.strictObject({
+    /** Its name, on its own project's shelf: information, nothing is looked up by it. */
+    run: runName,
+    environmentDigest: z.string().length(64),
+    /** When that run was calibrated: milliseconds since 1970. */
+    measuredAt: z.number().nonnegative(),
+    host: z.strictObject({ platform: z.string(), cpus: z.number().int().positive(), cpuModel: z.string() }),
+  }),
+  results: z
+    .array(
+      z.strictObject({
+        pair: z.number().int().nonnegative(),
+        seed: z.number().int().nonnegative(),
+        values: metricValues,
+        records: blobReference.nullable(),
+        /** By stage. */
+        wallMs: z.record(z.string(), z.number().nonnegative()),
+        cpuMs: z.number().nonnegative(),
+      }),
+    )
+    .min(1)
+    .max(1000),
+});
+export type ReusedCalibration = z.infer<typeof reusedCalibration>;
