@@ -7,6 +7,7 @@ import { RefusedError } from "../core/protocol/errors.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
 import { thisHost } from "./create-run.js";
 import { freezeFolder, type Host } from "./environments.js";
+import { gpusFor } from "./gpus.js";
 import { inspectRun } from "./inspect.js";
 import { knownCalibration } from "./known-calibration.js";
 import { createListRun } from "./list-run.js";
@@ -92,7 +93,8 @@ function measurementsOf({ environment }: FrozenEnvironment, promotion: Promotion
 }
 
 async function measurementMs(host: Host, frozen: FrozenEnvironment, { sandbox, parallel }: GateRequest): Promise<number | null> {
-  const subject = { environment: frozen.environment, environmentDigest: frozen.digest, host: await thisHost(), sandbox, parallel };
+  const { environment, digest: environmentDigest } = frozen;
+  const subject = { environment, environmentDigest, host: await thisHost(gpusFor(environment, host, sandbox)), sandbox, parallel };
   const anyAge = { maxAgeMs: Number.POSITIVE_INFINITY, now: Date.now(), note: () => undefined };
   const known = await knownCalibration(host, frozen, subject, anyAge);
   if (known === null) return null;

@@ -42,7 +42,7 @@ export async function foldersOfEndedRuns(host: Host, runs: readonly KnownRun[]):
 
 /** What processes that died in the middle of something left. */
 export async function leftovers(project: Project, host: Host, now: number): Promise<UnneededFolder[]> {
-  const broken = (["environments", "data"] as const).flatMap((kind) =>
+  const broken = (["environments", "data", "calibrations"] as const).flatMap((kind) =>
     namesIn(host.cache.folder(kind, ""))
       .filter((name) => /\.partial$|\.damaged-[0-9a-f]+$/.test(name))
       .map((name) => host.cache.folder(kind, name)),
@@ -65,7 +65,7 @@ export function unusedCache(host: Host, runs: readonly KnownRun[], now: number, 
   const keys = new Set(runs.map((run) => runKey(run.folder)));
   const open = runs.some((run) => !run.over);
   const found = (
-    kind: "environments" | "runtimes" | "data" | "digests" | "scratch" | "executors",
+    kind: "environments" | "runtimes" | "data" | "digests" | "calibrations" | "scratch" | "executors",
     isUnneeded: (name: string) => boolean,
   ): UnneededFolder[] =>
     namesIn(host.cache.folder(kind, ""))
@@ -76,6 +76,7 @@ export function unusedCache(host: Host, runs: readonly KnownRun[], now: number, 
     // Which of these an open run needs is not written in its name.
     ...(open ? [] : [...found("runtimes", () => true), ...found("data", () => true)]),
     ...found("digests", () => true),
+    ...found("calibrations", () => true),
     ...found("scratch", (name) => !keys.has(name)),
     ...found("executors", (name) => !keys.has(name)),
   ];

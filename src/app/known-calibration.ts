@@ -2,9 +2,10 @@ import { z } from "zod";
 import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
 import { forget, keep, type MeasurementKey, readKept } from "../adapters/environments/kept-measurements.js";
 import { runtimeIdentity } from "../adapters/environments/runtime.js";
+import { surroundingsNow } from "../adapters/environments/surroundings.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import { type ReusedCalibration, reusedCalibration } from "../core/protocol/calibration.js";
-import { digestOf } from "../core/protocol/canonical.js";
+import { digestOf, digestOfValue } from "../core/protocol/canonical.js";
 import { recordSet } from "../core/protocol/measurement.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
 import type { Run } from "../research/runner/run.js";
@@ -42,7 +43,7 @@ export async function knownCalibration(
   subject: Subject,
   reuse: Reuse,
 ): Promise<KnownCalibration | null> {
-  const key = await keyOf(frozen, subject);
+  const key = await keyOf(host.cache, frozen, subject);
   const found = key === null ? null : await readKept(host.cache, key, shape, reuse.note);
   if (found === null) return null;
   const { calibration, records } = found;
@@ -124,7 +125,7 @@ function calibrationOf(state: RunState, measuredAt: number, blob: (digest: strin
 
 async function remember(host: Host, frozen: FrozenEnvironment, run: Run, measuredAt: number, note: (line: string) => void): Promise<void> {
   const subject = configurationOf(run.state);
-  const key = await keyOf(frozen, subject);
+  const key = await keyOf(host.cache, frozen, subject);
   const bytes = (run.state.trials["t0"]?.results ?? []).reduce((total, { records }) => total + (records?.bytes ?? 0), 0);
   if (key === null || bytes > mostRecordBytes) return;
   await keep(
@@ -136,18 +137,28 @@ async function remember(host: Host, frozen: FrozenEnvironment, run: Run, measure
 }
 
 async function forgetFor(host: Host, frozen: FrozenEnvironment, subject: Subject): Promise<void> {
-  const key = await keyOf(frozen, subject);
+  const key = await keyOf(host.cache, frozen, subject);
   if (key !== null) await forget(host.cache, key);
 }
 
 /** Null: the runtime cannot be told, and nothing is taken over. */
 async function keyOf(
+  cache: Host["cache"],
   frozen: FrozenEnvironment,
   { environment, environmentDigest, host, sandbox, parallel }: Subject,
 ): Promise<MeasurementKey | null> {
   const runtime = await runtimeIdentity(environment.runtime, frozen.packFolder).catch(() => null);
   if (runtime === null) return null;
+  const surroundings = digestOfValue(await surroundingsNow(environment, cache));
   // Neighbours change what a clock says, and nothing else.
   const isTimed = environment.metrics.some(({ from }) => from.kind === "wall");
-  return { kind: "calibration", environmentDigest, host: hostFingerprint(host), sandbox, runtime, parallel: isTimed ? parallel : null };
+  return {
+    kind: "calibration",
+    environmentDigest,
+    host: hostFingerprint(host),
+    sandbox,
+    runtime,
+    surroundings,
+    parallel: isTimed ? parallel : null,
+  };
 }

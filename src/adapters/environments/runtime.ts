@@ -66,10 +66,7 @@ async function pythonBuild(lockFile: string, requires: string): Promise<{ python
   return { python, lock, name: digestOfValue({ form: 1, lock: digestOf(lock), ...python }).slice(0, 40) };
 }
 
-/**
- * What tells one runtime from another on this machine. A prefix and the system's programs, which nothing freezes, go by
- * their place alone.
- */
+/** What tells one runtime from another on this machine, but for what is inside of a prefix: see `surroundings.ts`. */
 export async function runtimeIdentity(runtime: Environment["runtime"], packFolder: string): Promise<string> {
   if (runtime === null) return "system";
   if (runtime.kind === "prefix") return `prefix ${runtime.use}`;
