@@ -580,7 +580,7 @@ describe("the morning", () => {
 
   it("begins with what won, how sure, owing to what, what it cost, what failed, and what to do", () => {
     const run = wholeRun();
-    expect(openingAt(run, null).map((line) => line.split(":")[0])).toEqual(["Won", "Gain", "Sure", "Cost", "Failed", "Next"]);
+    expect(openingAt(run, null).map((line) => line.split(":")[0])).toEqual(["Won", "Gain", "Sure", "Errors", "Cost", "Failed", "Next"]);
     expect(openingAt(run, null).at(-1)).toBe(
       "Next: `trialist apply test` puts t3 into the working tree; `trialist attribute test` says which of its changes the gain needs",
     );
@@ -590,7 +590,7 @@ describe("the morning", () => {
   it("says in a line what the gain is owed to, and offers the smallest recipe only where it is as good", () => {
     const run = wholeRun();
     const lines = openingAt(run, taken());
-    expect(lines[3]).toBe(
+    expect(lines[4]).toBe(
       "Changes: of 2 changes 1 real (t3 +0.03), 1 neutral (t1 +0.001); without t1 it keeps the gain (0, -0.005 to +0.005 over the winner)",
     );
     expect(lines.at(-1)).toContain("`trialist apply test-attribution-smallest` puts the smallest recipe");
@@ -598,7 +598,7 @@ describe("the morning", () => {
       const other = taken({ smallest: { ...taken().smallest, keepsTheGain } });
       expect(openingAt(run, other).at(-1)).toBe("Next: `trialist apply test` puts t3 into the working tree");
     }
-    expect(openingAt(run, taken({ state: "measuring", changes: taken().changes.map((each) => ({ ...each, class: null })) }))[3]).toContain(
+    expect(openingAt(run, taken({ state: "measuring", changes: taken().changes.map((each) => ({ ...each, class: null })) }))[4]).toContain(
       "0 of 2 changes measured; `trialist attribute test` goes on",
     );
   });
