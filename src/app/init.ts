@@ -16,6 +16,9 @@ import type { Host } from "./environments.js";
 import { type Baseline, type BaselineListener, measureBaseline } from "./init-baseline.js";
 import { type Costs, costsOf, type SuggestedLimits, suggestedLimits } from "./init-costs.js";
 
+/** A second measurement that takes no longer than this is made without asking, where nobody can be asked. */
+const unaskedMs = 60_000;
+
 /** Makes an environment of a folder: by asking where there is a terminal, else by flags alone. */
 export async function initFolder(
   folder: string,
@@ -53,7 +56,8 @@ export interface MeasuredInit {
 
 /**
  * Measures a fresh environment's baseline once and writes what follows from it into the file: limits, or why there is no
- * number. A second measurement, on another seed, is made only when a person says so.
+ * number. A second measurement, on another seed, says whether the number varies, and with it which rule can be trusted: a
+ * person is asked, and where nobody can be asked it is made when it takes a minute at most.
  */
 export async function measureInit(
   host: Host,
@@ -67,7 +71,7 @@ export async function measureInit(
     await made.rewrite({ note: `${baseline.status}: ${baseline.reason ?? "no reason was given"}` });
     return { baseline, costs: null, limits: null, varies: null };
   }
-  const wanted = asks(options) && (await wantsAnother(baseline.wallMs));
+  const wanted = asks(options) ? await wantsAnother(baseline.wallMs) : baseline.wallMs <= unaskedMs;
   const second = wanted ? await measure(1) : null;
   const name = made.environment.environment.metrics[0]?.name ?? "";
   const varies = second?.status === "measured" ? second.values?.[name] !== baseline.values?.[name] : null;

@@ -83,7 +83,8 @@ export function trialist(lab: Lab, words: readonly string[], more: Circumstances
  * command, such as `2> FILE`.
  */
 export function startOnTerminal(lab: Lab, words: readonly string[], more: Circumstances & { readonly redirect?: string } = {}): Started {
-  const line = `${[process.execPath, program, ...words].map(quoted).join(" ")} ${more.redirect ?? ""}`;
+  // A terminal that nobody looks at has no width, and what wraps text would break after each letter.
+  const line = `stty columns 120 rows 40; ${[process.execPath, program, ...words].map(quoted).join(" ")} ${more.redirect ?? ""}`;
   return follow(
     spawn(ptyProgram, ["--quiet", "--return", "--command", line, "/dev/null"], {
       cwd: more.folder ?? lab.project,

@@ -72,6 +72,14 @@ describe("where a folder does not say it clearly, the flags are named with what 
     );
   });
 
+  test("a value with its format is no number of its own", async () => {
+    const line = "print(f'epoch {epoch} val_loss: {loss:.4f} val_accuracy: {accuracy:.4f}')\n";
+    const folder = await fill(await temporaryFolder(), { "train.py": line });
+    await expect(completeAnswers(folder, {})).rejects.toThrow(
+      /that it seems to report: val_accuracy \(train\.py prints it\), val_loss \(train\.py prints it\)\. For example/,
+    );
+  });
+
   test("a person is asked, with the reason in the question", async () => {
     const folder = await makeShape("tabular");
     const asked: [string, string][] = [];
@@ -117,6 +125,7 @@ describe("numbers that programs print", () => {
   test.each([
     ["console.log(`$" + "{name}: $" + "{ops} done, ops_per_sec: $" + "{ops}`);", "ops_per_sec"],
     ['process.stdout.write("latency_ms=" + ms + "\\n");', "latency_ms"],
+    ["console.log(JSON.stringify({ pairs_per_second: Number(rate.toFixed(1)), rounds: all.length }));", "pairs_per_second"],
   ])("%s", async (line, metric) => {
     const folder = await fill(await temporaryFolder(), { "bench.js": `${line}\n` });
     expect((await completeAnswers(folder, {})).metric).toBe(metric);

@@ -16,7 +16,7 @@ export function literalKeys(text: string, start: number): string[] {
     if (/^[{([]$/.test(word)) {
       const named = word === "{" && key !== null && before === ":";
       if (named && key !== null) path.push(key);
-      else if (key !== null && before === ":") found.push([...path, key].join("."));
+      else if (key !== null) found.push([...path, key].join(".")); // a call or a list is a value as well
       opened.push({ named, bracket: word });
       key = null;
     } else if (/^[})\]]$/.test(word)) {

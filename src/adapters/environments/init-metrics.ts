@@ -19,7 +19,7 @@ const plainName = /^[A-Za-z][A-Za-z0-9_.@-]{0,59}$/;
 const metricWord =
   /loss|acc|auc|f1|score|mse|mae|rmse|r2|perplexity|ppl|bpb|bits|bleu|rouge|reward|return|precision|recall|ops|throughput|latency|second|elapsed|time|error|metric|fitness|objective|quality|per_sec|rate$/i;
 const noMetric =
-  /^(epoch|step|iter|iteration|lr|learning_rate|seed|batch|batch_size|device|file|path|name|version|size|shape|saved|saving|using|loading|loaded|usage|warning|error|info|n|count|config|args|model|date|host|commit|params)s?$/i;
+  /^(epoch|step|iter|iteration|lr|learning_rate|seed|batch|batch_size|device|file|path|name|version|size|shape|round|run|repeat|repetition|worker|thread|length|total|saved|saving|using|loading|loaded|usage|warning|error|info|n|count|config|args|model|date|host|commit|params)s?$/i;
 
 /** The numbers that a program prints or writes into JSON files, the likeliest first. Reads texts; nothing is run. */
 export async function findMetrics(folder: string, program: readonly SourceFile[]): Promise<MetricGuess[]> {
@@ -68,9 +68,10 @@ function printedNames(text: string): { name: string; place: number }[] {
   return found;
 }
 
+// What follows a brace at once is a value with its format, as in `{loss:.4f}`, and no label.
 const qualifier = "(?:cv|val|valid|validation|test|eval|dev|train|training|best|final|mean|average|avg|total)";
 const label = new RegExp(
-  `(?:(\\b${qualifier})[ _-])?([A-Za-z][\\w.@-]*)["']?(?:[ \\t]*[:=][ \\t]*(?=[{%$"'\`\\d.-]|\\\\n|$)|[ \\t]+(?=[{%$]))`,
+  `(?<![\\w.@{-])(?:(${qualifier})[ _-])?([A-Za-z][\\w.@-]*)["']?(?:[ \\t]*[:=][ \\t]*(?=[{%$"'\`\\d.-]|\\\\n|$)|[ \\t]+(?=[{%$]))`,
   "gi",
 );
 

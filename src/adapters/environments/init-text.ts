@@ -100,9 +100,9 @@ function promotionText(varies: boolean): string {
   if (varies)
     return `promotion:
   # confirmed: the number differed from seed to seed, so what looks better is measured again on fresh seeds, each beside the
-  # best so far. More confirmations see smaller gains.
+  # best so far. More confirmations see smaller gains; with two, only a gain of several times the noise would be found.
   rule: confirmed
-  confirmations: 2
+  confirmations: 5
 `;
   return `promotion:
   # threshold: a change counts when it gains more than the baseline's own noise. When all repetitions print the same
