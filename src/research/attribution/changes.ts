@@ -27,7 +27,7 @@ export interface Change {
   readonly id: string;
   /** The trial that it was made on. */
   readonly base: string;
-  /** In the words of its plan, or where in the files it is. Hostile text. */
+  /** In the words of its plans, or where in the files it is. Hostile text. */
   readonly words: string;
   readonly files: readonly FileStep[];
 }
@@ -43,23 +43,30 @@ export interface CandidateBlobs {
  * repaired, is part of the step that was.
  */
 export function stepsOf(state: RunState, winner: string, blobs: CandidateBlobs): Change[] {
-  const nodes = keptLineage(state, winner);
+  const lineage = lineageOf(state, winner);
+  const nodes = keptOf(state, lineage);
   return nodes.slice(1).map((trial, index) => {
     const base = nodes[index] as Trial;
     return {
       id: trial.id,
       base: base.id,
-      words: trial.hypothesis,
+      words: wordsOf(lineage, base.id, trial.id),
       files: fileSteps(treeOf(state, base.id, blobs), treeOf(state, trial.id, blobs)),
     };
   });
 }
 
-function keptLineage(state: RunState, winner: string): Trial[] {
-  const kept = lineageOf(state, winner).filter(
-    (trial) => trial.id === winner || (trial.kind === "search" && trial.status === "keep" && !trial.retracted),
-  );
+function keptOf(state: RunState, lineage: readonly Trial[]): Trial[] {
+  const winner = lineage.at(-1)?.id;
+  const kept = lineage.filter((trial) => trial.id === winner || (trial.kind === "search" && trial.status === "keep" && !trial.retracted));
   return [trialOf(state, "t0"), ...kept];
+}
+
+/** What the plans of a step said: of those that were not kept too, since what they changed is part of it. */
+function wordsOf(lineage: readonly Trial[], base: string, id: string): string {
+  const ids = lineage.map((trial) => trial.id);
+  const step = lineage.slice(ids.indexOf(base) + 1, ids.indexOf(id) + 1);
+  return step.length === 1 ? (step[0] as Trial).hypothesis : step.map((trial) => `${trial.id}: ${trial.hypothesis}`).join(" | ");
 }
 
 /** A trial's candidate with its contents. */

@@ -49,6 +49,15 @@ const ablationsOf = (plan: ReturnType<ReturnType<typeof lineage>>): Record<strin
   Object.fromEntries(plan.ablations.map((each) => [each.changes.join("+"), words(each.tree)]));
 
 describe("taking a winner apart", () => {
+  it("names what was not kept itself in the step that it is part of", () => {
+    const text = (lines: number): Files => ({ "a.txt": "x\n".repeat(lines) });
+    const plan = lineage(1000, { files: text(1) }, { files: text(2), status: "crashed" }, { files: text(3) }, { files: text(4) })();
+    expect(plan.changes.map(({ id, words }) => [id, words])).toEqual([
+      ["t2", "t1: step 1 | t2: step 2"],
+      ["t3", "step 3"],
+    ]);
+  });
+
   it("leaves out each change, by lines, and keeps the later ones", () => {
     const plan = lineage(
       1000,

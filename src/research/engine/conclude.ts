@@ -180,9 +180,15 @@ async function takeOutside(
     printed.push(lastMatch(await host.executor.output(run.executionId), run.outcome.stdout.omittedBytes > 0, from.pattern));
   const numbers = printed.filter((value): value is number => value !== null);
   if (numbers.length < runs.length || numbers.length === 0)
-    return `the output of ${from.stage} holds no finite number where ${from.pattern} looks for ${metric.name}`;
+    return `the output of ${from.stage} holds no finite number where ${shortened(from.pattern)} looks for ${metric.name}`;
   values[metric.name] = numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
   return null;
+}
+
+/** Patterns that `init` writes are longer than a reason should be; the whole one stands in the environment. */
+function shortened(pattern: string): string {
+  const most = 60;
+  return pattern.length <= most ? pattern : `${pattern.slice(0, most)}…`;
 }
 
 /** The mean, over the repeats, of a number in a file that the candidate's stage declared; the collector's copies are read. */

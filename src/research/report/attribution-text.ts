@@ -65,7 +65,7 @@ function capitalized(text: string): string {
 /** For the terminal. */
 export function attributionText(attribution: Attribution, paint: Paint = plainPaint): string {
   const line = (label: string, text: string): string[] => field(label, oneLine(text), (same) => same, paint.bold);
-  const rows = attribution.changes.map((change) => [...rowOf(change), oneLine(change.words, 100)]);
+  const rows = attribution.changes.map((change) => [...rowOf(change), oneLine(change.words, 160)]);
   const [head = "", ...body] = table([["change", "is", "gain", "interval", "p", "hypothesis"], ...rows]);
   const notes = attribution.changes.filter(({ note }) => note !== "").map(({ change, note }) => `${change}: ${note}`);
   const groups = attribution.groups.map(
