@@ -1,9 +1,10 @@
 import { readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Environment } from "../../core/protocol/environment.js";
-import { Checks, checkEnvironment } from "./checks.js";
+import { Checks } from "./checks.js";
 import { type ContractForm, contract } from "./contract.js";
 import { problemsOfIssue, withoutUnknownKeys } from "./contract-problems.js";
+import { checkEnvironment } from "./environment-checks.js";
 import { notesOnMounts } from "./mount-digest.js";
 import { candidateFiles, contractFile, type PackFile, type PackLayout, readLayout, type SurfaceFile } from "./pack-layout.js";
 import { EnvironmentInvalidError, type Problem } from "./problems.js";
