@@ -1,7 +1,7 @@
 import { type RunState, type Trial, trialOf } from "../../core/harness/state.js";
 import { type CandidateManifest, manifestOf } from "../../core/protocol/candidate.js";
 import { type Digest, digestOf } from "../../core/protocol/canonical.js";
-import { lineageOf } from "../report/lineage.js";
+import { isStandingKeep, lineageOf, stepOf } from "../report/lineage.js";
 import { manifestAt } from "../roles/role.js";
 
 /** A file's content, as candidates have it. */
@@ -43,29 +43,23 @@ export interface CandidateBlobs {
  * repaired, is part of the step that was.
  */
 export function stepsOf(state: RunState, winner: string, blobs: CandidateBlobs): Change[] {
-  const lineage = lineageOf(state, winner);
-  const nodes = keptOf(state, lineage);
+  const nodes = keptLineage(state, winner);
   return nodes.slice(1).map((trial, index) => {
     const base = nodes[index] as Trial;
     return {
       id: trial.id,
       base: base.id,
-      words: wordsOf(lineage, base.id, trial.id),
+      words: wordsOf(stepOf(state, trial.id)),
       files: fileSteps(treeOf(state, base.id, blobs), treeOf(state, trial.id, blobs)),
     };
   });
 }
 
-function keptOf(state: RunState, lineage: readonly Trial[]): Trial[] {
-  const winner = lineage.at(-1)?.id;
-  const kept = lineage.filter((trial) => trial.id === winner || (trial.kind === "search" && trial.status === "keep" && !trial.retracted));
-  return [trialOf(state, "t0"), ...kept];
+function keptLineage(state: RunState, winner: string): Trial[] {
+  return [trialOf(state, "t0"), ...lineageOf(state, winner).filter((trial) => trial.id === winner || isStandingKeep(trial))];
 }
 
-/** What the plans of a step said: of those that were not kept too, since what they changed is part of it. */
-function wordsOf(lineage: readonly Trial[], base: string, id: string): string {
-  const ids = lineage.map((trial) => trial.id);
-  const step = lineage.slice(ids.indexOf(base) + 1, ids.indexOf(id) + 1);
+function wordsOf(step: readonly Trial[]): string {
   return step.length === 1 ? (step[0] as Trial).hypothesis : step.map((trial) => `${trial.id}: ${trial.hypothesis}`).join(" | ");
 }
 

@@ -14,6 +14,21 @@ export function lineageOf(state: RunState, id: string): Trial[] {
   return chain;
 }
 
+/** Whether what comes later can be said to stand on it. */
+export function isStandingKeep(trial: Trial): boolean {
+  return trial.kind === "search" && trial.status === "keep" && !trial.retracted;
+}
+
+/**
+ * The step that ends with `id`: the trials after the keep (or baseline) below it, oldest first, with itself as the last. What
+ * those before it changed is part of it, though they were not kept: drafts that lost to another one, crashes that it repaired.
+ */
+export function stepOf(state: RunState, id: string): Trial[] {
+  const below = lineageOf(state, id);
+  const start = below.findLastIndex((trial) => trial.id !== id && (trial.kind === "baseline" || isStandingKeep(trial)));
+  return below.slice(start + 1);
+}
+
 export interface TreeRow {
   readonly trial: Trial;
   /** 0 for a root. */

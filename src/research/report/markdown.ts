@@ -42,7 +42,7 @@ function opening({ summary }: Subject): string {
     label === "WARNING"
       ? `- **Warning: ${markdown(text)}**`
       : // What is next is made of names that can hold nothing harmful, and is to be copied.
-        `- **${label}:** ${label === "Next" ? text : markdown(text).replace(/^\\/, "")}`,
+        `- **${label}:** ${label === "Next" || label === "Errors" ? text : markdown(text).replace(/^\\/, "")}`,
   );
   const reason = summary.reason === "" ? "" : `: ${markdown(summary.reason)}`;
   const todo = summary.todo === "" ? [] : [`\n**To do:** ${markdown(summary.todo)}`];

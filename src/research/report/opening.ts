@@ -80,8 +80,16 @@ function wonLine(summary: RunSummary): OpeningLine {
   }
   const standing = best.confirmed ? "confirmed on fresh seeds" : "NOT confirmed: its own first measurement";
   const against = baseline === null ? "" : `; baseline ${significant(baseline.mean)}`;
-  const words = best.hypothesis === "" ? "" : `: ${oneLine(best.hypothesis, 160)}`;
+  const words = best.hypothesis === "" ? "" : `: ${oneLine(best.hypothesis, 160)}${builtOnText(best.builtOn)}`;
   return line(`${best.trial}, ${significant(best.value)} ${name}, ${standing}${against}${words}`, "good");
+}
+
+/** What lies below a winner and was not kept itself may be what it gains by: a repair is its failed parent's idea. */
+function builtOnText(below: NonNullable<RunSummary["best"]>["builtOn"]): string {
+  if (below.length === 0) return "";
+  const [last] = below.slice(-1);
+  const earlier = below.length === 1 ? "" : ` and of ${below.length - 1} below`;
+  return ` (with the change of ${last?.trial}${earlier}: ${oneLine(last?.hypothesis ?? "", 100)})`;
 }
 
 function gainLines(summary: RunSummary): OpeningLine[] {

@@ -386,6 +386,17 @@ describe("summary", () => {
     expect(summarize(run.state, run.now, { blob: run.blob }).best?.interval?.[1]).toBeCloseTo(0.85 + 2.35336 * 0.0288675, 5);
   });
 
+  it("names what a winner was built on that was not kept: the idea may be that of a crash which it repaired", () => {
+    const run = new Script().calibrate([0.79, 0.8, 0.81]);
+    run.confirm(run.search("kept before", "t0"), 0.87, [0.84, 0.85, 0.86], 0.05);
+    run.fail(run.search("the idea", "t1"), "crashed", "train exited with code 1");
+    run.confirm(run.search("a typo mended", "t2"), 0.9, [0.87, 0.88, 0.89], 0.03);
+    const summary = summarize(run.state, run.now);
+    expect(summary.best).toMatchObject({ trial: "t3", builtOn: [{ trial: "t2", hypothesis: "the idea" }] });
+    expect(statusText(summary).replaceAll(/\s+/g, " ")).toContain(": a typo mended (with the change of t2: the idea)");
+    expect(summarize(wholeRun().state, run.now).best?.builtOn).toEqual([]);
+  });
+
   it("flags a null run only once it is over", () => {
     const run = new Script().calibrate([0.79, 0.8, 0.81]);
     run.fail(run.search("a"), "timed_out", "train reached its wall-clock limit");

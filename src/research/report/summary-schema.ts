@@ -52,6 +52,8 @@ export const bestSummary = z.strictObject({
   confirmed: z.boolean(),
   /** The beginning of its hypothesis; empty for `t0`. */
   hypothesis: z.string(),
+  /** Trials between it and the keep (or baseline) below it, oldest first: not kept themselves, and what they changed is part of it. */
+  builtOn: z.array(z.strictObject({ trial: z.string(), hypothesis: z.string() })),
   /** Taken from the candidate's own output. */
   selfReported: z.boolean(),
   /** The leader's verdict when it was promoted; null for `t0`. */

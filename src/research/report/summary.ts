@@ -5,6 +5,7 @@ import { statusClasses, type TrialStatus, trialStatuses } from "../../core/proto
 import type { Evidence } from "./evidence.js";
 import { failureCauses } from "./failure-groups.js";
 import { runHint } from "./failure-hint.js";
+import { stepOf } from "./lineage.js";
 import { saturationOf } from "./saturation-summary.js";
 import { type FailureGroup, type GainSummary, type RunSummary, summarySchemaName } from "./summary-schema.js";
 import { timeLeft } from "./time-left.js";
@@ -110,6 +111,11 @@ function bestOf(state: RunState, evidence: Evidence): RunSummary["best"] {
     provisionalValue: inLoopValue(state, trial),
     confirmed: trial.kind !== "baseline" && trial.estimate !== null,
     hypothesis: trial.hypothesis,
+    builtOn: searched
+      ? stepOf(state, trial.id)
+          .slice(0, -1)
+          .map(({ id, hypothesis }) => ({ trial: id, hypothesis }))
+      : [],
     selfReported: trial.selfReported,
     gain: verdictGain,
     overBaseline: searched ? overBaseline(state, value, verdictGain) : null,
