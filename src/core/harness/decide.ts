@@ -1,6 +1,7 @@
 import type { Command, Decision } from "../protocol/commands.js";
 import { adjudicate } from "./decide/adjudicate.js";
-import { advance, answerCall, failCall, submit } from "./decide/calls.js";
+import { advance } from "./decide/advance.js";
+import { answerCall, failCall } from "./decide/calls.js";
 import type { Handler } from "./decide/decision.js";
 import { extend } from "./decide/extend.js";
 import { fork } from "./decide/fork.js";
@@ -24,6 +25,7 @@ import {
 } from "./decide/run.js";
 import { closeSession, endTurn, openSession, recordTool, reserveTurn } from "./decide/sessions.js";
 import { hold, pin, release } from "./decide/steer.js";
+import { submit } from "./decide/submissions.js";
 import type { RunState } from "./state.js";
 
 type Handlers = { readonly [T in Command["type"]]: Handler<Extract<Command, { type: T }>> };
