@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import {
   chmodSync,
   closeSync,
@@ -157,19 +158,26 @@ function rows(first: number, again: number, stages: Stages): BenchResult[] {
 }
 
 function makeRepository(root: string): void {
+  makeFiles(root, "holes");
+  writeFileSync(join(root, "environment.yaml"), contract);
+  spawnSync("git", ["init", "-q", root]);
+}
+
+/** 20,000 files of 100 kB in 200 folders, and ten small editable ones. `holes`: all but the beginnings takes no space on the disk. */
+export function makeFiles(root: string, content: "holes" | "bytes"): void {
+  const bytes = content === "bytes" ? randomBytes(shape.fileBytes) : Buffer.alloc(0);
   for (let index = 0; index < shape.packages * shape.modules; index++) {
     const folder = join(root, `package${Math.floor(index / shape.modules)}`, `module${index}`);
     mkdirSync(folder, { recursive: true });
     for (let file = 0; file < shape.files; file++) {
       const opened = openSync(join(folder, `file${file}.bin`), "w");
-      writeSync(opened, `${index} ${file}`);
+      if (content === "bytes") writeSync(opened, bytes);
+      writeSync(opened, `${index} ${file}`, 0);
       ftruncateSync(opened, shape.fileBytes);
       closeSync(opened);
     }
     if (index % shape.modules === 0) writeFileSync(join(folder, "edit.py"), `# ${index}\n`.padEnd(editableBytes, "#"));
   }
-  writeFileSync(join(root, "environment.yaml"), contract);
-  spawnSync("git", ["init", "-q", root]);
 }
 
 function ownBytes(folder: string): number {

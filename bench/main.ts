@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { bigRepository } from "./big-repository.js";
+import { firstBaseline } from "./first-baseline.js";
 import { gc } from "./gc.js";
 import { harnessTrial } from "./harness-trial.js";
 import { helpStart } from "./help-start.js";
@@ -39,6 +40,7 @@ const benches: readonly Bench[] = [
   { rows: ["replay-rate"], run: replayRate },
   { rows: ["help-start"], run: helpStart },
   { rows: ["big-repository-start", "big-repository-disk", "big-repository-freeze", "big-repository-again"], run: bigRepository },
+  { rows: ["first-baseline"], run: firstBaseline },
   { rows: ["gc-10000", "gc-10000-memory"], run: gc },
 ];
 

@@ -1,10 +1,11 @@
+import { type SpawnSyncOptionsWithStringEncoding, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { commands } from "../../src/interfaces/cli/registry.js";
 import { Lab, numberPack, proposes, scoring } from "../support/lab.js";
-import { buildProgram, document, type Ended, expectPlain, inPairs, rowsOf, said, trialist } from "./program.js";
+import { buildProgram, document, type Ended, expectPlain, inPairs, program, rowsOf, said, trialist } from "./program.js";
 
 /** What a person or a script is told when something is wrong, and the exit code that goes with it. */
 const seed = 5;
@@ -27,6 +28,13 @@ describe("help", () => {
     expect(codes.sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 130]);
     expect(help).toContain("Example:");
     expect(await said(lab, ["--version"])).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  test("may be read in part, as head does, without a word of complaint", () => {
+    const line = 'set -o pipefail; { sleep 0.3; "$0" "$1" --help && "$0" "$1" list --help; } | true; echo $?';
+    const settings: SpawnSyncOptionsWithStringEncoding = { encoding: "utf8", env: lab.variables, stdio: ["ignore", "pipe", "pipe"] };
+    const { stdout, stderr } = spawnSync("bash", ["--norc", "-c", line, process.execPath, program], settings);
+    expect([stdout, stderr]).toEqual(["0\n", ""]);
   });
 
   test("of every command has its usage and an example, by --help and by help", async () => {

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import type { Lab } from "../support/lab.js";
 
 const root = join(import.meta.dirname, "../..");
-const program = join(root, "dist/interfaces/cli/main.js");
+export const program = join(root, "dist/interfaces/cli/main.js");
 /** Of util-linux, which every Linux has: gives a command a terminal of its own. */
 const ptyProgram = "/usr/bin/script";
 const buildLock = join(root, "node_modules/.cache/trialist/e2e-build");

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { askAnswers, completeAnswers, initEnvironment } from "../../src/adapters/environments/init.js";
@@ -202,4 +202,17 @@ test("a program of a project file is run as its module", async () => {
   });
   await initEnvironment(folder, answers, options);
   expect(await readFile(join(folder, "environment.yaml"), "utf8")).toContain("from loop.cli import main");
+});
+
+test("a folder that holds what may be edited is never bound read-only, however much data lies in it", async () => {
+  const folder = await fill(await temporaryFolder(), {
+    "train.sh": "echo score=1\n",
+    "stage/edit.py": "x\n",
+    "stage/weights/a.bin": "x",
+    "other/b.bin": "x",
+  });
+  for (const path of ["stage/weights/a.bin", "other/b.bin"]) await truncate(join(folder, path), 100 * 2 ** 20);
+  commit(folder);
+  const answers = await completeAnswers(folder, { edit: ["stage/*.py"], run: "sh train.sh", metric: "score" });
+  expect(answers.mounts?.map(({ target }) => target).sort()).toEqual(["other", "stage/weights"]);
 });

@@ -29,7 +29,7 @@ export function usualDirection(metric: string): InitAnswers["direction"] {
 export async function askAnswers(folder: string, given: Partial<InitAnswers>, prompter: Prompter): Promise<InitAnswers> {
   const facts = await lookAtFolder(folder);
   const script = (await scriptOf(facts, given)) ?? (await askScript(facts, given, prompter));
-  const before = await proposalFor(facts, script, given.run ?? null);
+  const before = await proposalFor(facts, script, given.run ?? null, given.edit ?? null);
   const edit =
     given.edit ??
     words(
@@ -46,7 +46,7 @@ export async function askAnswers(folder: string, given: Partial<InitAnswers>, pr
       question("Which command runs the program?", known?.why ?? ""),
       program === null ? "" : await commandOf(facts, program),
     ));
-  const proposal = await proposalFor(facts, program, run);
+  const proposal = await proposalFor(facts, program, run, edit);
   const metric = await askMetric(given, proposal, prompter);
   const direction =
     given.direction ?? (await prompter.choose("Which way is better?", ["maximize", "minimize"] as const, usualDirection(metric.metric)));
@@ -117,7 +117,7 @@ export async function completeAnswers(folder: string, given: Partial<InitAnswers
   const facts = await lookAtFolder(folder);
   const script = await scriptOf(facts, given);
   const run = given.run ?? (script === null ? undefined : await commandOf(facts, script));
-  const proposal = await proposalFor(facts, script, run ?? null);
+  const proposal = await proposalFor(facts, script, run ?? null, given.edit ?? null);
   const edit = given.edit ?? (proposal.edit.length === 0 ? undefined : proposal.edit);
   const metric = chosenMetric(given, proposal);
   if (edit === undefined || run === undefined || metric === null) throw missing(facts, proposal, { edit, run, metric });

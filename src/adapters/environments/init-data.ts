@@ -29,13 +29,22 @@ const boundBytes = 64 * 2 ** 20;
 /** Most entries that are looked at in an ignored folder to see that it holds something. */
 const seenEntries = 200;
 
-/** What a program reads besides its pack. `texts`: the sources, configuration and command that may name it. */
+/** What is known of a program before its data is looked for. */
+export interface DataClues {
+  /** The sources, configuration and command that may name it. */
+  readonly texts: readonly string[];
+  /** Whether the program is one of Node. */
+  readonly nodeModules: boolean;
+  /** Files that may be edited: what is bound read-only can hold none of them. */
+  readonly edited: readonly string[];
+}
+
+/** What a program reads besides its pack. */
 export async function findData(
   folder: string,
   files: readonly FolderEntry[],
   ignored: readonly string[],
-  texts: readonly string[],
-  nodeModules: boolean,
+  { texts, nodeModules, edited }: DataClues,
 ): Promise<DataFacts> {
   const named = namer(texts);
   const mounts: MountGuess[] = [];
@@ -56,7 +65,8 @@ export async function findData(
     if (target === null || target.startsWith(folder + sep)) continue;
     mounts.push({ source: target, target: link.path, why: "a link that leads out of the folder" });
   }
-  for (const path of bigDataFolders(files)) mounts.push({ source: path, target: path, why: "large files of data: bound, not copied" });
+  for (const path of bigDataFolders(files, edited))
+    mounts.push({ source: path, target: path, why: "large files of data: bound, not copied" });
   mounts.push(...(await outside(folder, texts)));
   return { mounts: unique(mounts), unused };
 }
@@ -95,8 +105,8 @@ function namer(texts: readonly string[]): (path: string) => boolean {
   };
 }
 
-/** The highest folders, not ignored, that hold mostly data and much of it. */
-function bigDataFolders(files: readonly FolderEntry[]): string[] {
+/** The highest folders, not ignored, that hold mostly data and much of it, and nothing that may be edited. */
+function bigDataFolders(files: readonly FolderEntry[], edited: readonly string[]): string[] {
   const sums = new Map<string, { bytes: number; data: number }>();
   for (const { path, bytes } of files) {
     for (let folder = dirname(path); folder !== "."; folder = dirname(folder)) {
@@ -105,7 +115,8 @@ function bigDataFolders(files: readonly FolderEntry[]): string[] {
     }
   }
   const big = [...sums].filter(([folder, sum]) => sum.bytes > boundBytes && (dataName.test(folder) || sum.data > 0.9 * sum.bytes));
-  const paths = big.map(([folder]) => folder).sort((a, b) => a.length - b.length);
+  const bound = big.filter(([folder]) => !edited.some((path) => path.startsWith(`${folder}/`)));
+  const paths = bound.map(([folder]) => folder).sort((a, b) => a.length - b.length);
   return paths.filter((path, index) => !paths.slice(0, index).some((other) => path.startsWith(`${other}/`)));
 }
 

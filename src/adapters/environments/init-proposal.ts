@@ -1,6 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { basename } from "node:path";
 import { type FolderEntry, listFolder, listUnignored } from "./folder-files.js";
+import { pathMatcher } from "./globs.js";
 import { findData, type MountGuess } from "./init-data.js";
 import type { ScriptGuess } from "./init-entry-points.js";
 import { type GitFacts, lookAtGit } from "./init-git.js";
@@ -61,8 +62,13 @@ export async function commandOf(facts: FolderFacts, path: string): Promise<strin
   return interpreters.command(path, await readSource(facts.folder, path), new Set(facts.files.map((file) => file.path)));
 }
 
-/** What a script, and the command that runs it, suggest. */
-export async function proposalFor(facts: FolderFacts, script: string | null, run: string | null): Promise<Proposal> {
+/** What a script, and the command that runs it, suggest. `given`: globs of what may be edited, where they are known already. */
+export async function proposalFor(
+  facts: FolderFacts,
+  script: string | null,
+  run: string | null,
+  given: readonly string[] | null,
+): Promise<Proposal> {
   const { folder, files } = facts;
   const program = script === null ? [] : await programOf(folder, script, files);
   const configurations = await namedConfigurations(facts, program, run ?? "");
@@ -72,8 +78,10 @@ export async function proposalFor(facts: FolderFacts, script: string | null, run
   const known = new Set(files.map((file) => file.path));
   const nodeModules = /\bnode\b/.test(command);
   const ignored = facts.git?.ignored ?? (nodeModules ? ["node_modules/"] : []);
-  const data = await findData(folder, files, ignored, [...texts, command], nodeModules);
   const { edit, why } = editable(script, program, configurations);
+  const isEdited = pathMatcher(given ?? edit);
+  const edited = files.map((file) => file.path).filter(isEdited);
+  const data = await findData(folder, files, ignored, { texts: [...texts, command], nodeModules, edited });
   return {
     edit,
     editWhy: why,

@@ -65,6 +65,12 @@ async function fail(error: unknown): Promise<number> {
   return described.exitCode;
 }
 
+// Whoever reads the output may leave before its end, as `head` does: what is at work goes on, unheard.
+for (const stream of [process.stdout, process.stderr])
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+
 process.exitCode = await main(process.argv.slice(2)).catch(fail);
 // After a run was left at once, an answer that is still on its way must not keep the process.
 setTimeout(() => process.exit(), 1000).unref();
