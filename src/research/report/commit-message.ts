@@ -1,6 +1,7 @@
 import type { RunState, Trial } from "../../core/harness/state.js";
 import type { Evidence } from "./evidence.js";
 import { oneLine } from "./hostile-text.js";
+import { stepOf } from "./lineage.js";
 import { count, coverage, duration, money, plural, range, signed, significant } from "./numbers.js";
 import { resultWords } from "./opening.js";
 import { countedValue, gainOverBaseline, leaderGain, metricOf, retractedBelow } from "./summary.js";
@@ -18,6 +19,7 @@ export function commitMessage(run: string, state: RunState, trial: Trial, head: 
     ["Run", run],
     ["Trial", `${trial.id}, ${trial.status ?? trial.phase}${trial.retracted ? ", RETRACTED" : ""}`],
     ...hypothesisOf(trial, evidence),
+    ...builtOnOf(state, trial),
     ["Candidate", trial.candidate.blob],
     ...environmentOf(state),
     ...valuesOf(state, trial, evidence),
@@ -42,6 +44,13 @@ function subjectOf(state: RunState, trial: Trial): string {
 function hypothesisOf(trial: Trial, evidence: Evidence): [string, string][] {
   const words = evidence.timeline?.trials.get(trial.id)?.hypothesis || trial.hypothesis;
   return words === "" ? [] : [["Hypothesis", oneLine(words, 1000)]];
+}
+
+/** What it was built on that was not kept itself: what those changed is part of the commit. */
+function builtOnOf(state: RunState, trial: Trial): [string, string][] {
+  if (trial.kind !== "search") return [];
+  const below = stepOf(state, trial.id).slice(0, -1);
+  return below.map(({ id, status, hypothesis }) => ["Built on", `${id}, ${status ?? "open"}: ${oneLine(hypothesis, 200)}`]);
 }
 
 function environmentOf({ configuration }: RunState): [string, string][] {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { testConfiguration, testEnvironment } from "../../../tests/support/configuration.js";
 import { evolve } from "../../core/harness/evolve.js";
-import { initialState, type RunState } from "../../core/harness/state.js";
+import { initialState, type RunState, trialOf } from "../../core/harness/state.js";
 import type { StoredEvent } from "../../core/ports/ledger.js";
 import { BlobMissingError } from "../../core/ports/ledger-errors.js";
 import { nothing } from "../../core/protocol/budget.js";
@@ -15,6 +15,7 @@ import type { Verdict } from "../../core/protocol/verdict.js";
 import type { Attribution } from "../attribution/document.js";
 import { attributionText } from "./attribution-text.js";
 import { diffCandidates, diffText } from "./candidate-diff.js";
+import { commitMessage } from "./commit-message.js";
 import { bestExport, bestJson, leaderboardMarkdown, resultsTsv, treeTsv } from "./exports.js";
 import { lineageOf, preorder } from "./lineage.js";
 import { reportMarkdown } from "./markdown.js";
@@ -394,6 +395,9 @@ describe("summary", () => {
     const summary = summarize(run.state, run.now);
     expect(summary.best).toMatchObject({ trial: "t3", builtOn: [{ trial: "t2", hypothesis: "the idea" }] });
     expect(statusText(summary).replaceAll(/\s+/g, " ")).toContain(": a typo mended (with the change of t2: the idea)");
+    expect(commitMessage("run", run.state, trialOf(run.state, "t3"), { chain: "c", events: 1 })).toContain(
+      "\nBuilt on: t2, crashed: the idea\n",
+    );
     expect(summarize(wholeRun().state, run.now).best?.builtOn).toEqual([]);
   });
 
