@@ -1,5 +1,4 @@
-import type { RunState } from "../core/harness/state.js";
-import { configurationOf } from "../core/harness/state.js";
+import { activeTime, configurationOf, type RunState } from "../core/harness/state.js";
 import type { BudgetLimits } from "../core/protocol/budget.js";
 import type { StopRule } from "../core/protocol/run.js";
 
@@ -34,6 +33,7 @@ export function changedBudget(state: RunState, { caps, stop }: BudgetChange): { 
   };
 }
 
-function spentOf({ activeMs, budget }: RunState, dimension: keyof BudgetLimits): number {
-  return dimension === "wallMs" ? activeMs : budget.spent[dimension];
+/** A record that a fork begins with may end while an owner is alive: its time up to there is spent, as `run.forked` counts it. */
+function spentOf(state: RunState, dimension: keyof BudgetLimits): number {
+  return dimension === "wallMs" ? activeTime(state, state.lastAt) : state.budget.spent[dimension];
 }
