@@ -185,14 +185,21 @@ describe("a run whose researcher is a language model", () => {
     expect(await replayRecorded(new Project(lab.project), "run", null, secretsOf({}))).toMatchObject({ difference: null, taken: 0 });
   });
 
-  it("bills a question that was being asked when its process died, and asks it anew", async () => {
+  it.each([
+    ["died", ["SIGKILL"]],
+    ["was told to leave by a second Ctrl-C", ["SIGINT", "SIGINT"]],
+  ] as const)("bills a question that was being asked when its process %s, and asks it anew", async (_how, signals) => {
     lab.write(numberPack({ seed, words: [], rule: "any" }));
     let isSilent = true;
     await serve((_request, index) => (isSilent ? never : answer(proposal({ "main.sh": scoring(200 + index)["main.sh"] ?? "" }))));
     const model = ["--researcher", "openai-compatible:m", "--base-url", `${server.url}/v1`, "--allow-unknown-price"];
     const first = commandLineWith(lab, {}, "run", lab.pack, "--name", "run", "--max-trials", "1", "--max-tokens", "1000000", ...model);
     await expect.poll(() => server.requests.length, { timeout: 20_000 }).toBe(1);
-    first.child.kill("SIGKILL");
+    for (const signal of signals) {
+      first.child.kill(signal);
+      // The second one means another thing than the first, which has to be heard before it.
+      if (signals.length > 1) await expect.poll(() => recorded().state.phase, { timeout: 20_000 }).toBe("paused");
+    }
     await first.ended;
     isSilent = false;
     expect((await trialist("resume", "run")).code).toBe(0);

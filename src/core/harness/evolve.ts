@@ -12,7 +12,7 @@ import { trialHandlers } from "./evolve/trials.js";
 import type { RunState } from "./state.js";
 
 /** Changes with every change of the fold, so that an old checkpoint is left aside. */
-export const foldVersion = "11";
+export const foldVersion = "12";
 
 const handlers: EventHandlers = {
   ...runHandlers,

@@ -186,6 +186,8 @@ export interface OpenCall {
   lastOutput: BlobReference | null;
   /** A failure suspended the run: nobody is asking now, and nothing of the reservation is being used. */
   halted: boolean;
+  /** Its round was being asked when the run was paused or suspended, and no word of it has come since. */
+  askedAtHalt: boolean;
 }
 
 export interface ModelBill {

@@ -4,7 +4,7 @@ import type { RunEvent } from "../../protocol/events.js";
 import { type BlobReference, externalResearcher } from "../../protocol/ids.js";
 import { drawsOf } from "../draw.js";
 import { hasRoomForRound } from "../reservations.js";
-import { activeTime, type OpenSession, type RunState } from "../state.js";
+import { activeTime, type OpenCall, type OpenSession, type RunState } from "../state.js";
 import { isWallBudget, wallBudget } from "../wall-budget.js";
 import { acted, over, refuseOver } from "./acts.js";
 import { type Handler, only, refuse } from "./decision.js";
@@ -57,18 +57,19 @@ export const openSpan: Handler<Of<"open_span">> = (state, command) => {
   if (command.epoch <= state.epoch)
     throw refuse(`an epoch above ${state.epoch}`, `epoch ${command.epoch}`, "Another process owns the run.");
   const opened: RunEvent = { type: "run.span_opened", data: { epoch: command.epoch, previousEndedAt: command.previousEndedAt } };
-  // An owner that ended its span in order had nothing in flight.
-  return only(opened, ...(state.spanStartedAt === null ? [] : billInFlight(state)));
+  return only(opened, ...billInFlight(state));
 };
 
 /**
- * Calls that the owner before was asking when it died, where asking costs money: they may have reached a provider, so that
- * they are billed at their reservation, and are asked anew where the budget has room for that.
+ * Calls that the owner before was asking when it died or left, where asking costs money: they may have reached a provider, so
+ * that they are billed at their reservation, and are asked anew where the budget has room for that. A pause or a suspension ends
+ * the span and not what is in flight.
  */
 function billInFlight(state: RunState): RunEvent[] {
   let account = state.budget;
+  const wasAsked = (call: OpenCall): boolean => call.askedAtHalt || (state.spanStartedAt !== null && !call.halted);
   return Object.values(state.calls)
-    .filter(({ halted, reservation }) => !halted && (reservation.costUsd > 0 || reservation.tokens > 0))
+    .filter((call) => wasAsked(call) && (call.reservation.costUsd > 0 || call.reservation.tokens > 0))
     .map((call): RunEvent => {
       const usage = { ...nothing, costUsd: call.reservation.costUsd, tokens: call.reservation.tokens };
       const final = !hasRoomForRound({ ...state, budget: account }, call, usage);

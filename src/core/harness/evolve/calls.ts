@@ -30,6 +30,7 @@ export const callHandlers = {
       violations: [],
       lastOutput: null,
       halted: false,
+      askedAtHalt: false,
     };
   },
   "call.answered": (state, data) => {
@@ -151,6 +152,7 @@ function use(state: RunState, id: string, usage: Amount): OpenCall {
   const call = state.calls[id];
   if (call === undefined) throw new RangeError(`call ${id} is not open`);
   settle(state.budget, call.reservation, usage);
+  call.askedAtHalt = false;
   call.reservation = roundReservation(state, call);
   reserve(state.budget, call.reservation);
   return call;

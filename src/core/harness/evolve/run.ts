@@ -32,7 +32,7 @@ export const runHandlers = {
     state.todo = "";
     state.spanStartedAt = event.at;
     state.callCounts.refusedInARow = 0;
-    for (const call of Object.values(state.calls)) call.halted = false;
+    for (const call of Object.values(state.calls)) Object.assign(call, { halted: false, askedAtHalt: false });
     for (const measurement of Object.values(state.measurements)) {
       measurement.attempts = 0;
       measurement.evaluatorFailures = 0;
@@ -68,7 +68,11 @@ export const runHandlers = {
 const rememberedNotes = 10;
 
 function halt(state: RunState, phase: RunState["phase"], reason: string, todo: string, at: number): void {
-  if (state.spanStartedAt !== null) closeSpan(state, at);
+  if (state.spanStartedAt !== null) {
+    closeSpan(state, at);
+    // A question that is out stays out: whoever asked it may yet say what came, or die.
+    for (const call of Object.values(state.calls)) call.askedAtHalt = !call.halted;
+  }
   state.phase = phase;
   state.reason = reason;
   state.todo = todo;
