@@ -135,7 +135,7 @@ export interface Trial {
   /** Measurements of it that are requested and not ended. */
   pending: number;
   /** The confirmation in progress, or the last one. */
-  confirmation: { against: string; round: number; failed: string | null } | null;
+  confirmation: { against: string; round: number; failed: { subject: string; reason: string } | null } | null;
   /** Output of the stage that failed it. */
   failure: { stage: string; stdout: BlobReference; stderr: BlobReference } | null;
   keptUnderAny: boolean;

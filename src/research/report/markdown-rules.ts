@@ -46,7 +46,7 @@ export function confirmationsSection({ state, summary, evidence }: Subject): str
         trial.confirmation?.against ?? "",
         significant(first),
         significant(estimate),
-        gain === null ? markdown(trial.confirmation?.failed ?? "", 120) : `${signed(gain.value)}`,
+        gain === null ? markdown(trial.confirmation?.failed?.reason ?? "", 120) : `${signed(gain.value)}`,
         gain === null ? "" : range(gain.lower, gain.upper, signed),
         gain === null ? "" : resultWords[gain.result],
         statusOf(trial),

@@ -138,7 +138,7 @@ function resultLines(state: RunState, trial: Trial, evidence: Evidence, line: Li
         )),
     ...(verdict === null ? [] : line("Errors", ruleErrorsText(state.configuration?.gate ?? null))),
     ...(comparator === null ? [] : line("Comparator", verdictText(comparator))),
-    ...(trial.confirmation?.failed == null ? [] : line("", oneLine(trial.confirmation.failed))),
+    ...(trial.confirmation?.failed == null ? [] : line("", oneLine(trial.confirmation.failed.reason))),
     ...line("Took", `${duration(trial.wallMs)} of stages, ${duration(trial.cpuMs)} CPU, over all its measurements`),
   ];
 }

@@ -131,24 +131,26 @@ function concludeConfirmation(state: RunState, trial: Trial, records: Records): 
       end(state, trial, "discard", reason, { comparatorVerdict, leaderVerdict: verdict }),
       ...closePlan(state, trial.id, "completed"),
     );
-  if (confirmation.failed !== null) return discard(confirmation.failed, null, []);
+  const { against, failed, round } = confirmation;
+  const isRetracted = trialOf(state, against).retracted;
+  if (failed !== null && (failed.subject === trial.id || !isRetracted)) return discard(failed.reason, null, []);
+  const leader = state.leader ?? { trial: against, values: {} };
+  // Somebody else leads meanwhile, by promotion or since it was retracted: what counts is the leader of now.
+  const again = (values: MetricValues, verdict: Verdict | null, before: RunEvent[]): ReturnType<typeof only> =>
+    compareValues(configurationOf(state).environment, values, leader.values) > 0
+      ? only(...before, ...confirm(state, trial, leader.trial, round + 1))
+      : discard(`not better than ${leader.trial}, which became the leader meanwhile`, verdict, before);
+  if (failed !== null) return again(trial.values ?? {}, null, []);
   const verdict = verdictOf(state, confirmationPairs(state, trial, records));
   const estimate = estimateOf(resultsOf(trial, "confirmation").map((result) => result.values));
-  const confirmed: RunEvent = {
-    type: "trial.confirmed",
-    data: { trial: trial.id, against: confirmation.against, round: confirmation.round, verdict, estimate },
-  };
+  const confirmed: RunEvent = { type: "trial.confirmed", data: { trial: trial.id, against, round, verdict, estimate } };
   if (configurationOf(state).promotion.rule === "compare")
-    return discard(`compared with ${confirmation.against}; nothing is promoted`, verdict, [confirmed]);
-  if (verdict.result !== "improved")
-    return discard(`fresh seeds did not confirm the gain over ${confirmation.against}`, verdict, [confirmed]);
-  const leader = state.leader;
-  if (leader === null || leader.trial === confirmation.against)
-    return keep(state, trial, estimate, comparatorVerdict, verdict, [confirmed]);
-  // Somebody else was promoted meanwhile: what counts is the leader of now.
-  if (compareValues(configurationOf(state).environment, estimate, leader.values) <= 0)
-    return discard(`not better than ${leader.trial}, which became the leader meanwhile`, verdict, [confirmed]);
-  return only(confirmed, ...confirm(state, trial, leader.trial, confirmation.round + 1));
+    return discard(`compared with ${against}; nothing is promoted`, verdict, [confirmed]);
+  // That it does not beat a leader that was none says nothing against it.
+  if (verdict.result !== "improved" && !isRetracted)
+    return discard(`fresh seeds did not confirm the gain over ${against}`, verdict, [confirmed]);
+  if (leader.trial === against) return keep(state, trial, estimate, comparatorVerdict, verdict, [confirmed]);
+  return again(estimate, verdict, [confirmed]);
 }
 
 function keep(

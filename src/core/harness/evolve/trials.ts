@@ -212,8 +212,11 @@ function takeFailure(
     .at(-1)?.[1];
   const failure = ended === undefined ? null : { stage, stdout: ended.stdout, stderr: ended.stderr };
   if (measurement.reason === "confirmation" || measurement.reason === "confirmation_of_leader") {
-    if (trial.confirmation !== null)
-      trial.confirmation.failed = `${measurement.subject === trial.id ? "a confirmation" : "the leader's paired run"} ended ${result.status}: ${result.reason}`;
+    // Where both sides fail, it is the candidate's own failure that counts.
+    if (trial.confirmation === null || trial.confirmation.failed?.subject === trial.id) return;
+    const { subject } = measurement;
+    const what = subject === trial.id ? "a confirmation" : "the leader's paired run";
+    trial.confirmation.failed = { subject, reason: `${what} ended ${result.status}: ${result.reason}` };
     return;
   }
   if (measurement.reason === "remeasurement") return;
