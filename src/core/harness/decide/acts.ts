@@ -6,6 +6,9 @@ import { refuse } from "./decision.js";
 
 export const over: readonly RunState["phase"][] = ["finished", "cancelled"];
 
+/** Nothing is due until a person resumes it. */
+export const halted: readonly RunState["phase"][] = ["paused", "suspended"];
+
 export function refuseOver(state: RunState): void {
   if (state.phase === "new" || over.includes(state.phase))
     throw refuse("a run that is not over", `a run that is ${state.phase}`, "Start a new run; `trialist report` shows this one.");

@@ -5,6 +5,7 @@ import type { EventData, RunEvent, Violation } from "../../protocol/events.js";
 import { violation } from "../admission.js";
 import { hasRoomForRound } from "../reservations.js";
 import { configurationOf, type OpenCall, type RunState } from "../state.js";
+import { halted } from "./acts.js";
 import { candidateViolations } from "./candidates.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { finishing, knowledgeEvents } from "./run.js";
@@ -84,7 +85,7 @@ function isLastRound(state: RunState, call: OpenCall, used: Amount): boolean {
 
 /** The call stays open: the same question is asked again when the run is resumed. */
 function suspendWithCall(state: RunState, { message, todo }: Of<"fail_call">): RunEvent[] {
-  if (state.phase === "paused" || state.phase === "suspended") return [];
+  if (halted.includes(state.phase)) return [];
   const { run } = configurationOf(state);
   const resume = `Then \`trialist resume ${run}\`: the same question is asked again.`;
   return [{ type: "run.suspended", data: { reason: message.slice(0, 4000), todo: `${todo} ${resume}`.trim().slice(0, 2000) } }];
@@ -103,6 +104,8 @@ function suspendLane(state: RunState, call: string, final: boolean): RunEvent[] 
   const { environment, limits, run } = configurationOf(state);
   const bound = limits.refusedCalls;
   if (!final || state.callCounts.refusedInARow + 1 < bound) return [];
+  // A person stopped the run already; whoever resumes it grants a fresh allowance.
+  if (halted.includes(state.phase)) return [];
   const reason = `${bound} calls in a row brought no admissible candidate`;
   if (environment.onExhausted.call === "fail") return finishing(state, reason, true, call);
   return [

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { testConfiguration } from "../../../../tests/support/configuration.js";
+import { testConfiguration, testEnvironment } from "../../../../tests/support/configuration.js";
 import { proposal, SimulatedRun } from "../../../../tests/support/simulated-run.js";
+import type { RunConfiguration } from "../../protocol/run.js";
+import { due } from "../due.js";
 import { replay } from "../evolve.js";
 import { initialState } from "../state.js";
 
@@ -8,8 +10,8 @@ const reservation = { costUsd: 1, tokens: 100, computeMs: 0 };
 const whole = { trials: 0, costUsd: 1, tokens: 100, computeMs: 0 };
 
 /** A run whose only open calls are these first ones, each of which costs money. */
-function asking(calls: number): SimulatedRun {
-  const run = new SimulatedRun(testConfiguration({ callReservations: { "*": reservation }, parallel: calls }), {
+function asking(calls: number, changes: Partial<RunConfiguration> = {}): SimulatedRun {
+  const run = new SimulatedRun(testConfiguration({ callReservations: { "*": reservation }, parallel: calls, ...changes }), {
     answer: (call, round) => proposal(`${call}/${round}`),
     measure: (subject, seed) => ({ value: Number(subject.slice(1)) + (seed % 10) / 1000 }),
   });
@@ -82,5 +84,33 @@ describe("a question that is out when its owner goes", () => {
     say(run, "resume");
     expect(failures(run)).toEqual([["c1", 1, "researcher_failed", 1]]);
     expect(run.state.budget.spent.costUsd).toBe(1.25);
+  });
+});
+
+describe("a last round that ends in vain during a pause", () => {
+  const once = { callRounds: 1, refusedCalls: 1, attempts: 3, sessionTurns: 20, callWallMs: 60_000 };
+
+  it.each(["suspend", "fail"] as const)(
+    "leaves the run paused, and a resume gives it another try, where the environment says %s",
+    (call) => {
+      const environment = testEnvironment({ onExhausted: { attempt: "fail", call } });
+      const run = asking(2, { environment, limits: once });
+      say(run, "pause");
+      fail(run, "c1", "researcher_failed");
+      expect(run.state).toMatchObject({ phase: "paused", resumeTo: "searching", spanStartedAt: null, calls: { c2: { round: 1 } } });
+      expect(due(run.state, run.at)).toEqual([]);
+      say(run, "resume");
+      run.work();
+      expect(run.state).toMatchObject({ phase: "finished", reason: "budget: trials" });
+    },
+  );
+
+  it("ends or suspends a run that goes on, as before", () => {
+    const ended = (call: "suspend" | "fail"): string => {
+      const run = asking(2, { environment: testEnvironment({ onExhausted: { attempt: "fail", call } }), limits: once });
+      fail(run, "c1", "researcher_failed");
+      return run.state.phase;
+    };
+    expect([ended("suspend"), ended("fail")]).toEqual(["suspended", "finishing"]);
   });
 });

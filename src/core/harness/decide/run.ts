@@ -6,7 +6,7 @@ import { drawsOf } from "../draw.js";
 import { hasRoomForRound } from "../reservations.js";
 import { activeTime, type OpenCall, type OpenSession, type RunState } from "../state.js";
 import { isWallBudget, wallBudget } from "../wall-budget.js";
-import { acted, over, refuseOver } from "./acts.js";
+import { acted, halted, over, refuseOver } from "./acts.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { queueAdded } from "./queue.js";
 import { reuse } from "./reuse.js";
@@ -82,8 +82,6 @@ function billInFlight(state: RunState): RunEvent[] {
       return { type: "call.failed", data: { ...data, model: null, traffic: null } };
     });
 }
-
-const halted = ["paused", "suspended"];
 
 export const pause: Handler<Of<"pause">> = (state, command) => {
   refuseOver(state);
