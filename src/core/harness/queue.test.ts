@@ -120,6 +120,15 @@ describe("the operator's queue", () => {
     expect(Object.values(run.state.trials).map(({ move }) => move["stage"] ?? null)).toEqual([null, null, null, "draft", "improve"]);
   });
 
+  it("keeps what waits from being pruned", () => {
+    const run = started();
+    enqueue(run, "one");
+    const waits = candidateOf("one").reference.blob;
+    const prune = (digest: string) => () => decide(run.state, { at: run.at, type: "prune_blobs", digests: [digest], reason: "room" });
+    expect(prune(waits)).toThrow(/which a candidate/);
+    expect(prune("d".repeat(64))().events).toHaveLength(2);
+  });
+
   it("takes nothing in once the run is finishing", () => {
     const run = started();
     untilAdmitted(run, "t1");

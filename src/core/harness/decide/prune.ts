@@ -30,6 +30,7 @@ function neededBy(state: RunState): Set<string> {
     add(trial.failure?.stdout ?? null);
     add(trial.failure?.stderr ?? null);
   }
+  for (const { candidate } of state.queue) add(candidate);
   for (const call of Object.values(state.calls)) {
     add(call.view);
     add(call.lastOutput);
