@@ -332,6 +332,16 @@ describe("an end before the budget's", () => {
 
 describe("a search that is saturated", () => {
   const rareKeeps = { measure: (subject: string) => ({ value: ["t2", "t5"].includes(subject) ? 9 + Number(subject.slice(1)) : -1 }) };
+  it("counts patience from the last keep that stands", () => {
+    const run = started(rareKeeps, { ...rule("any"), budget, stop: { ...stop, patience: 9, saturation: null } });
+    while (run.state.searchTrialsEnded < 12) run.work(1);
+    expect(run.state.leader?.trial).toBe("t5");
+    run.dispatch({ at: run.at, type: "retract", trial: "t5", reason: "leaks" });
+    run.work();
+    expect(run.state).toMatchObject({ phase: "finished", searchTrialsEnded: 12, leader: { trial: "t2" } });
+    expect(run.state.reason).toBe("patience: 9 trials in a row brought no keep");
+  });
+
   const stop = { target: null, patience: null, saturation: { probability: 0.2, horizon: 10 } };
   const budget = { trials: 200, costUsd: null, tokens: null, computeMs: null, wallMs: null };
 
@@ -360,6 +370,9 @@ describe("a search that is saturated", () => {
     run.work();
     run.dispatch({ at: run.at, type: "retract", trial: "t5", reason: "leaks" });
     expect(run.state.keepRecord).toEqual({ trials: 6, keeps: 1, keptPlaces: 2 });
+    expect(run.state.keptAfterTrials).toBe(2);
+    run.dispatch({ at: run.at, type: "retract", trial: "t2", reason: "leaks too" });
+    expect(run.state.keptAfterTrials).toBe(0);
     const cancelled = until(started({}, { ...rule("any"), budget }), "call.answered");
     cancelled.dispatch({ at: cancelled.at, type: "cancel", reason: "enough" });
     expect(cancelled.state).toMatchObject({ statuses: { cancelled: 1 }, keepRecord: { trials: 0, keeps: 0, keptPlaces: 0 } });

@@ -63,7 +63,7 @@ export interface RunState {
   /** By provider and model, what answered role calls and turns used. */
   models: Record<string, ModelBill>;
   searchTrialsEnded: number;
-  /** How many searched trials had ended when the last keep did. */
+  /** How many searched trials had ended when the last keep that stands did. */
   keptAfterTrials: number;
   /** How many had ended when patience began to count: at the start, or when the run was last extended. */
   patienceFrom: number;
@@ -141,6 +141,8 @@ export interface Trial {
   keptUnderAny: boolean;
   /** Its place among the trials that said something, in the order of their ends; null for one that did not, or is open. */
   place: number | null;
+  /** How many searched trials had ended when it did; null for one that is none, or is open. */
+  endedAs: number | null;
   cpuMs: number;
   wallMs: number;
 }

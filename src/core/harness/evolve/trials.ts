@@ -77,6 +77,7 @@ export const trialHandlers = {
     unrecordKeep(state, trial);
     delete state.steers[data.trial];
     state.keeps = state.keeps.filter((id) => id !== data.trial);
+    state.keptAfterTrials = state.trials[state.keeps.at(-1) ?? "t0"]?.endedAs ?? 0;
     state.recentValid = state.recentValid.filter((id) => id !== data.trial);
     state.topValid = state.topValid.filter((id) => id !== data.trial);
     rederiveAny(state);
@@ -125,6 +126,7 @@ function admitTrial(state: RunState, data: EventData<"trial.admitted">): void {
     failure: null,
     keptUnderAny: false,
     place: null,
+    endedAs: null,
     cpuMs: 0,
     wallMs: 0,
   };
@@ -246,6 +248,7 @@ function endTrial(state: RunState, data: EventData<"trial.ended">): void {
   if (trial.kind !== "search") return;
   state.statuses[data.status] = (state.statuses[data.status] ?? 0) + 1;
   state.searchTrialsEnded += 1;
+  trial.endedAs = state.searchTrialsEnded;
   if (data.status === "keep") state.keptAfterTrials = state.searchTrialsEnded;
   if (statusClasses[data.status] !== "excluded") recordKeep(state, trial);
   if (statusClasses[data.status] === "valid") rememberValid(state, trial);
