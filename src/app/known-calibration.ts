@@ -87,10 +87,12 @@ function parsed(bytes: Uint8Array): unknown {
 
 /**
  * Keeps the calibration of a run as soon as it is measured, for the runs to come, and forgets one that was taken over and
- * does not hold any more. Resolves when nothing is being written.
+ * does not hold any more: the baseline drifted from it, or fails. Resolves when nothing is being written.
  */
 export function rememberCalibrations(host: Host, frozen: FrozenEnvironment, run: Run, note: (line: string) => void): () => Promise<void> {
   let writing = Promise.resolve();
+  const open = Object.values(run.state.measurements).filter(({ reason }) => reason === "remeasurement");
+  const looks = new Set(open.map(({ id }) => id));
   const stop = run.onEvent((event) => {
     const reused = run.state.calibrationReused !== null;
     if (event.type === "run.calibrated" && !reused)
@@ -99,7 +101,10 @@ export function rememberCalibrations(host: Host, frozen: FrozenEnvironment, run:
         .catch((error: unknown) =>
           note(`this calibration is not kept for other runs: ${error instanceof Error ? error.message : String(error)}`),
         );
-    if (event.type === "drift.noticed" && reused) writing = writing.then(() => forgetFor(host, frozen, configurationOf(run.state)));
+    if (event.type === "measurement.requested" && event.data.reason === "remeasurement") looks.add(event.data.measurement);
+    const isFailedLook = event.type === "attempt.ended" && event.data.result.kind === "ended" && looks.has(event.data.measurement);
+    if (reused && (event.type === "drift.noticed" || isFailedLook))
+      writing = writing.then(() => forgetFor(host, frozen, configurationOf(run.state)));
   });
   return () => {
     stop();

@@ -181,4 +181,25 @@ describe("the calibration of an earlier run", () => {
     await run("third");
     expect(calibrations("third")).toBe(3);
   });
+
+  it("whose baseline fails now stops the run before anything is searched, and no other run takes it over", async () => {
+    const words = [proposes(scoring(1100)), proposes(scoring(1200))];
+    const pack = numberPack({ seed: 1, words, calibrate: 3, gate: lab.gate });
+    lab.write({ ...pack, "baseline/main.sh": `[ ! -e /gate/broken ] || exit 3\n${scoring(100)["main.sh"]}` });
+    await run("first");
+    lab.open("broken");
+    const second = ["run", lab.pack, "--name", "second", "--researcher", "command:sh answer.sh", "--max-trials", "1", "--parallel", "2"];
+    const ended = await commandLine(lab, ...second).ended;
+    expect([ended.code, ended.stdout.replaceAll(/\s+/g, " ")]).toEqual([4, expect.stringContaining("ended crashed in stage train")]);
+    expect(ended.stdout.replaceAll(/\s+/g, " ")).toContain("--recalibrate");
+    expect(of(eventsOf("second"), "call.requested")).toEqual([]);
+    expect(readdirSync(join(lab.cache, "calibrations"))).toEqual([]);
+    rmSync(join(lab.gate, "broken"));
+    expect((await commandLine(lab, "resume", "second").ended).code).toBe(0);
+    const looks = of(eventsOf("second"), "measurement.requested").filter(({ data }) => data.reason === "remeasurement");
+    expect(looks).toHaveLength(2);
+    expect(await verifyRun(project(), "second")).toMatchObject({ ok: true });
+    const replayed = await commandLine(lab, "replay", "second").ended;
+    expect(replayed.code, replayed.stdout + replayed.stderr).toBe(0);
+  });
 });

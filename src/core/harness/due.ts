@@ -56,7 +56,9 @@ function dueMeasurements(state: RunState): Due[] {
   const { parallel, budget, environment } = configurationOf(state);
   const open = Object.values(state.measurements);
   const running = open.filter((measurement) => measurement.running);
-  const waiting = open.filter((measurement) => !measurement.running && !isHeld(state, measurement.trial));
+  const waiting = open.filter(
+    ({ running, trial, reason }) => !running && !isHeld(state, trial) && (reason === "remeasurement" || !isUnchecked(state)),
+  );
   const list: Due[] = running.map(dueMeasurement);
   const room = Math.max(0, parallel - running.length);
   if (room === 0 || waiting.length === 0) return list;
@@ -80,10 +82,16 @@ function dueVerdicts(state: RunState): string[] {
   });
 }
 
+/** The search waits for one look at a calibration that was taken over: where that fails, nothing was found by it. */
+function isUnchecked(state: RunState): boolean {
+  return state.phase === "searching" && state.calibrationReused?.checked === false;
+}
+
 function hasRoom(state: RunState): boolean {
   if (state.phase !== "searching") return false;
   // A re-measurement of the baseline is no open trial; it counts all the same, or a serial run would not be serial.
   const remeasured = Object.values(state.measurements).filter((measurement) => measurement.reason === "remeasurement").length;
+  if (isUnchecked(state)) return remeasured === 0;
   const open = activeTrials(state).length + Object.keys(state.calls).length + remeasured;
   return open < configurationOf(state).parallel;
 }

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { testConfiguration, testEnvironment } from "../../../tests/support/configuration.js";
-import { proposal, SimulatedRun, type World } from "../../../tests/support/simulated-run.js";
+import { candidateOf, proposal, SimulatedRun, type World } from "../../../tests/support/simulated-run.js";
 import type { ReusedCalibration } from "../protocol/calibration.js";
 import { RefusedError } from "../protocol/errors.js";
 import { parseEvent } from "../protocol/events.js";
 import { project } from "../protocol/projection.js";
+import { due } from "./due.js";
 import { replay } from "./evolve.js";
 import { initialState } from "./state.js";
 
@@ -25,19 +26,20 @@ function calibration(values: readonly number[], changes: Partial<ReusedCalibrati
 }
 
 /** A baseline around ten, and candidates that are better by one. */
-function world(remeasured = 10): World {
+function world(remeasured: number | "crashed" = 10): World {
   return {
     answer: (call) => proposal(call),
-    measure: (subject, seed, reason) => ({
-      value: reason === "remeasurement" ? remeasured : (subject === "t0" ? 10 : 11) + (seed % 7) / 100,
-    }),
+    measure: (subject, seed, reason) => {
+      if (reason === "remeasurement") return remeasured === "crashed" ? { status: remeasured } : { value: remeasured };
+      return { value: (subject === "t0" ? 10 : 11) + (seed % 7) / 100 };
+    },
   };
 }
 
-function run(values: readonly number[], given: World = world(), remeasureEvery = 0): SimulatedRun {
+function run(values: readonly number[], given: World = world(), remeasureEvery = 0, parallel = 1): SimulatedRun {
   const environment = testEnvironment({ noise: { calibrate: 3, remeasureEvery } });
   return new SimulatedRun(
-    testConfiguration({ environment, budget: { ...testConfiguration().budget, trials: 2 } }),
+    testConfiguration({ environment, parallel, budget: { ...testConfiguration().budget, trials: 2 } }),
     given,
     calibration(values),
   );
@@ -69,6 +71,43 @@ describe("a calibration that is taken over", () => {
     expect(requested(simulated)[0]).toEqual({ reason: "remeasurement", trial: "t0" });
     expect(requested(simulated).filter(({ reason }) => reason === "remeasurement")).toHaveLength(1);
     expect(simulated.state.drift).toEqual([]);
+  });
+
+  it("is looked at before anything is asked or measured, also where there is room for more, and whatever is handed in meanwhile", () => {
+    const simulated = run([10, 10.2, 9.8], world(), 0, 3);
+    while (simulated.state.phase !== "searching") simulated.work(1);
+    const { reference, manifest } = candidateOf("pushed");
+    const submission = { hypothesis: "h", expectedGain: null, respondsTo: [], commitment: {}, edited: ["a.txt"] };
+    const by = { submitter: "a person" };
+    simulated.dispatch({
+      at: 1,
+      type: "submit",
+      by,
+      base: "t0",
+      submission: { ...submission, candidate: reference, manifest },
+    });
+    expect(due(simulated.state, simulated.at)).toEqual([{ kind: "advance" }]);
+    simulated.work(1);
+    const check = Object.values(simulated.state.measurements).find(({ reason }) => reason === "remeasurement");
+    expect(due(simulated.state, simulated.at)).toEqual([{ kind: "measurement", measurement: check?.id }]);
+    simulated.dispatch({ at: simulated.at, type: "start_attempt", measurement: check?.id ?? "" });
+    expect(due(simulated.state, simulated.at)).toEqual([{ kind: "measurement", measurement: check?.id }]);
+    simulated.work();
+    expect(simulated.state).toMatchObject({ phase: "finished", calibrationReused: { checked: true } });
+    expect(requested(simulated).filter(({ reason }) => reason === "remeasurement")).toHaveLength(1);
+  });
+
+  it("stops the run where the baseline fails, before anything is searched, and looks again when it is resumed", () => {
+    const simulated = run([10, 10.2, 9.8], world("crashed"), 0, 3);
+    for (const times of [1, 2]) {
+      simulated.work();
+      expect(simulated.state).toMatchObject({ phase: "suspended", calibrationReused: { checked: false }, searchTrialsEnded: 0, calls: {} });
+      expect(simulated.state.reason).toMatch(/the baseline was measured again .* ended crashed in stage train: scripted/);
+      expect(simulated.state.todo).toContain("--recalibrate");
+      expect(requested(simulated)).toEqual(Array(times).fill({ reason: "remeasurement", trial: "t0" }));
+      simulated.dispatch({ at: simulated.at, type: "resume", reason: "mended, or so they say" });
+    }
+    expect(replay(initialState(), simulated.stored())).toEqual(simulated.state);
   });
 
   it("does not hide that the host changed since", () => {
@@ -104,5 +143,26 @@ describe("a calibration that is taken over", () => {
     expect(() => start({ ...whole, results: whole.results.map((result) => ({ ...result, seed: 3 })) })).toThrow(RefusedError);
     expect(() => start({ ...whole, results: [...whole.results].reverse() })).toThrow(RefusedError);
     expect(() => start({ ...whole, results: whole.results.map((result) => ({ ...result, values: {} })) })).toThrow(RefusedError);
+  });
+});
+
+describe("a baseline that is measured again from time to time", () => {
+  it("stops the run where it fails, and is measured again when the run is resumed", () => {
+    let isBroken = true;
+    const given: World = {
+      ...world(),
+      measure: (subject, seed, reason) =>
+        reason === "remeasurement" && isBroken ? { status: "timed_out" } : { value: (subject === "t0" ? 10 : 11) + (seed % 7) / 100 },
+    };
+    const environment = testEnvironment({ noise: { calibrate: 3, remeasureEvery: 2 } });
+    const simulated = new SimulatedRun(testConfiguration({ environment, budget: { ...testConfiguration().budget, trials: 3 } }), given);
+    simulated.work();
+    expect(simulated.state).toMatchObject({ phase: "suspended", searchTrialsEnded: 2, remeasurements: [] });
+    expect(simulated.state.reason).toContain("ended timed_out");
+    expect(simulated.state.todo).not.toContain("--recalibrate");
+    isBroken = false;
+    simulated.dispatch({ at: simulated.at, type: "resume", reason: "mended" });
+    simulated.work();
+    expect(simulated.state).toMatchObject({ phase: "finished", searchTrialsEnded: 3, remeasurements: [{ afterTrials: 2 }] });
   });
 });

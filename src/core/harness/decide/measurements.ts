@@ -64,7 +64,7 @@ export const endAttempt: Handler<Of<"end_attempt">> = (state, command) => {
     case "measured":
       return only(ended, ...drift(state, measurement, command.result.measured.values));
     case "ended":
-      return only(ended);
+      return only(ended, ...baselineFailed(state, measurement, command.result));
     case "evaluator_failure":
       return only(ended, ...evaluatorFailed(configurationOf(state).run, measurement, command.result));
     case "interrupted":
@@ -104,6 +104,31 @@ function interrupted(state: RunState, measurement: OpenMeasurement, reason: stri
   const best = state.leader?.trial ?? null;
   const plan: RunEvent[] = trial.plan === null ? [] : [{ type: "plan.closed", data: { plan: trial.plan, outcome: "failed" } }];
   return [trialEnded({ trial: trial.id, status: "infrastructure_error", reason, bestAtEnd: best }), ...plan];
+}
+
+/** A baseline that was measured well and fails now says that the host changed, and nothing that is measured meanwhile can be told. */
+function baselineFailed(
+  state: RunState,
+  measurement: OpenMeasurement,
+  { status, stage, reason }: Extract<Of<"end_attempt">["result"], { kind: "ended" }>,
+): RunEvent[] {
+  if (measurement.reason !== "remeasurement") return [];
+  const { run } = configurationOf(state);
+  const other =
+    state.calibrationReused === null ? "" : " The calibration was reused: `trialist run --recalibrate` starts a run with one of its own.";
+  return [
+    {
+      type: "run.suspended",
+      data: {
+        reason:
+          `the baseline was measured again (${measurement.id}) and ended ${status}${stage === null ? "" : ` in stage ${stage}`}: ${reason}`.slice(
+            0,
+            4000,
+          ),
+        todo: `It was measured well at calibration, so look for what changed on this machine: \`trialist show ${run} t0\`, \`trialist doctor\`. Then \`trialist resume ${run}\` measures it once more.${other}`,
+      },
+    },
+  ];
 }
 
 /** More than this many calibrated deviations from the calibrated mean, and the host is said to have drifted. */

@@ -33,9 +33,7 @@ export const trialHandlers = {
       startedStage: null,
     };
     trialOf(state, data.trial).pending += 1;
-    if (data.reason !== "remeasurement") return;
-    state.remeasuredAt = state.searchTrialsEnded;
-    if (state.calibrationReused !== null) state.calibrationReused.checked = true;
+    if (data.reason === "remeasurement") state.remeasuredAt = state.searchTrialsEnded;
   },
   "attempt.started": (state, data) => {
     const measurement = openMeasurement(state, data.measurement);
@@ -160,7 +158,7 @@ function endAttempt(state: RunState, data: EventData<"attempt.ended">): void {
   delete state.measurements[data.measurement];
   trial.pending -= 1;
   if (data.result.kind === "measured") takeResult(state, trial, measurement, data.result, wallMs);
-  else takeFailure(trial, measurement, data.result);
+  else takeFailure(state, trial, measurement, data.result);
 }
 
 function wallByStage(measurement: OpenMeasurement): Record<string, number> {
@@ -181,6 +179,7 @@ function takeResult(
 ): void {
   const { values } = result.measured;
   if (measurement.reason === "remeasurement") {
+    if (state.calibrationReused !== null) state.calibrationReused.checked = true;
     const first = configurationOf(state).environment.metrics[0]?.name ?? "";
     state.remeasurements.push({ measurement: measurement.id, afterTrials: state.searchTrialsEnded, value: values[first] ?? Number.NaN });
     return;
@@ -204,6 +203,7 @@ function takeResult(
 }
 
 function takeFailure(
+  state: RunState,
   trial: Trial,
   measurement: OpenMeasurement,
   result: Extract<EventData<"attempt.ended">["result"], { kind: "ended" }>,
@@ -221,7 +221,11 @@ function takeFailure(
     trial.confirmation.failed = { subject, reason: `${what} ended ${result.status}: ${result.reason}` };
     return;
   }
-  if (measurement.reason === "remeasurement") return;
+  if (measurement.reason === "remeasurement") {
+    // Whoever resumes the run wants to know whether the baseline holds now.
+    state.remeasuredAt = state.searchTrialsEnded - configurationOf(state).environment.noise.remeasureEvery;
+    return;
+  }
   trial.failure = failure;
   trial.status = result.status;
   trial.stage = result.stage;
