@@ -20,6 +20,8 @@ const recorded: Readonly<Record<string, { phase: string; leader: string; retract
   "golden-4": { phase: "finished", leader: "t1", retracted: [], statuses: { keep: 1, discard: 1 } },
   // A fork of a run that was extended, with a retraction that its source made later, extended itself.
   "golden-forked": { phase: "finished", leader: "t4", retracted: ["t1"], statuses: { keep: 2, crashed: 1, discard: 2 } },
+  // A reused calibration; the operator's queue, a held trial, one that was pinned and released, a retraction.
+  "golden-steered": { phase: "finished", leader: "t2", retracted: ["t5"], statuses: { keep: 3, discard: 3 } },
 };
 
 const place = mkdtempSync(join(tmpdir(), "trialist-golden-"));
