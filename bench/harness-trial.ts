@@ -146,7 +146,7 @@ class Side {
     bare.pragma("synchronous = FULL");
     const ledger = openSqliteLedger(place.run, { mode: "own", blobFolder: place.blobs });
     const run = Run.open(ledger, Date.now);
-    run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: null });
+    run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: null, drives: true });
     const side = new Side(place, ledger, run, bare);
     side.search(warmUp);
     return side;

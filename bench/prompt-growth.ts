@@ -72,7 +72,7 @@ class Side {
     made.close();
     this.ledger = openSqliteLedger(place.run, { mode: "own", blobFolder: place.blobs });
     this.run = Run.open(this.ledger, Date.now);
-    this.run.dispatch({ type: "open_span", epoch: this.run.state.epoch + 1, previousEndedAt: null });
+    this.run.dispatch({ type: "open_span", epoch: this.run.state.epoch + 1, previousEndedAt: null, drives: true });
     this.simulation = new Simulation(this.run, wordy);
   }
 

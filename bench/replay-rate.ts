@@ -69,7 +69,7 @@ async function record(project: Project): Promise<number> {
     const run = Run.open(ledger, Date.now);
     const configuration = modelConfiguration(server.baseUrl, { run: name });
     run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [], queue: [] });
-    run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
+    run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null, drives: true });
     const simulation = new Simulation(run);
     const host = {
       run,

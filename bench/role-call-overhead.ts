@@ -77,7 +77,7 @@ class Asker {
   ) {
     const configuration = modelConfiguration(baseUrl);
     run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [], queue: [] });
-    run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
+    run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null, drives: true });
     this.researchers = modelResearchers(configuration);
     this.simulation = new Simulation(run);
     this.simulation.search(trialsBefore);

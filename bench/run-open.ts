@@ -52,7 +52,7 @@ export async function runOpen(): Promise<BenchResult[]> {
 function endWell(runFolder: string, blobFolder: string): void {
   const ledger = openSqliteLedger(runFolder, { mode: "own", blobFolder });
   const run = Run.open(ledger, Date.now);
-  run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: null });
+  run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: null, drives: true });
   run.checkpoint();
   ledger.close();
 }

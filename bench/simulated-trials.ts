@@ -28,7 +28,7 @@ export function simulateRun(ledger: Ledger, trials: number, answer: (number: num
     return now;
   });
   run.dispatch({ type: "start", configuration: worldConfiguration(), baseline: storeBaseline(run), references: [], queue: [] });
-  run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
+  run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null, drives: true });
   new Simulation(run, answer).search(trials);
   batches.flush();
 }

@@ -133,7 +133,7 @@ class ObservedRun {
       budget: { trials, costUsd: null, tokens: null, computeMs: null, wallMs: null },
     });
     run.dispatch({ type: "start", configuration, baseline: storeBaseline(run), references: [], queue: [] });
-    run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null });
+    run.dispatch({ type: "open_span", epoch: 1, previousEndedAt: null, drives: true });
   }
 
   kept(): Kept {

@@ -30,7 +30,7 @@ export async function operate(project: Project, name: string, command: OperatorC
     const run = Run.open(ledger, Date.now);
     // The time since the last owner's last sign of life is nobody's active time.
     if (isRunning(run.state))
-      run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: ledger.lastHeartbeat()?.at ?? null });
+      run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: ledger.lastHeartbeat()?.at ?? null, drives: false });
     const hooks = await hooksOf(project, name, run);
     try {
       return { by: "this process", ...perform(run, command, (each) => run.dispatch(each)) };

@@ -154,7 +154,8 @@ async function drive(
     sessionAgents: sessionAgentsOf({ ...parts, ...modelParts(parts), scratch, serveTools: serveTools ?? null }),
   });
   const remembered = rememberCalibrations(host, frozen, run, progress);
-  run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt: run.ledger.lastHeartbeat()?.at ?? null });
+  const previousEndedAt = run.ledger.lastHeartbeat()?.at ?? null;
+  run.dispatch({ type: "open_span", epoch: run.state.epoch + 1, previousEndedAt, drives: true });
   const server = await serveOwner(folder, (asked) => perform(run, asked, (command) => runner.command(command)), {
     maxLength: longestMessage(configuration.environment.surface),
   });

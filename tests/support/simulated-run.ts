@@ -80,7 +80,7 @@ export class SimulatedRun {
   ) {
     const baseline = candidateOf("baseline").reference;
     this.dispatch({ at: this.at, type: "start", configuration, baseline, references: [], queue: [], calibration });
-    this.dispatch({ at: this.at, type: "open_span", epoch: 1, previousEndedAt: null });
+    this.dispatch({ at: this.at, type: "open_span", epoch: 1, previousEndedAt: null, drives: true });
   }
 
   dispatch(command: Command): void {

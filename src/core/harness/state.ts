@@ -35,6 +35,8 @@ export interface RunState {
   spanStartedAt: number | null;
   lastAt: number;
   epoch: number;
+  /** Whether the last owner performs what is due: one that came with a person's word alone asks nobody. */
+  driven: boolean;
   budget: BudgetAccount;
   counters: { trial: number; reference: number; plan: number; call: number; session: number; measurement: number; queue: number };
   /** By id; insertion order is ledger order. */
@@ -260,6 +262,7 @@ export function initialState(): RunState {
     spanStartedAt: null,
     lastAt: 0,
     epoch: 0,
+    driven: false,
     budget: openAccount(),
     counters: { trial: 0, reference: 0, plan: 0, call: 0, session: 0, measurement: 0, queue: 0 },
     trials: {},

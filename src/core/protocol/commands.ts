@@ -82,7 +82,7 @@ export type Command = { readonly at: number } & (
       /** Null or left out: the baseline is measured. */
       readonly calibration?: ReusedCalibration | null;
     }
-  | { readonly type: "open_span"; readonly epoch: number; readonly previousEndedAt: number | null }
+  | { readonly type: "open_span"; readonly epoch: number; readonly previousEndedAt: number | null; readonly drives: boolean }
   /** Ask the organization for its next move. */
   | { readonly type: "advance" }
   | ({ readonly type: "answer_call"; readonly call: string; readonly output: BlobReference; readonly answer: Answer } & Bill)

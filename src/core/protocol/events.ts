@@ -42,7 +42,12 @@ export const measurementReasons = ["first", "calibration", "reference", "confirm
 export const eventSchemas = {
   "run.started": z.strictObject({ configuration: runConfiguration }),
   /** An owner took the run. `previousEndedAt`: the last sign of life of the span before, so that dead time is not active time. */
-  "run.span_opened": z.strictObject({ epoch: z.number().int().positive(), previousEndedAt: z.number().nullable() }),
+  "run.span_opened": z.strictObject({
+    epoch: z.number().int().positive(),
+    previousEndedAt: z.number().nullable(),
+    /** False: it came with a person's word alone, and performs nothing that is due. */
+    drives: z.boolean(),
+  }),
   /** In place of the baseline's own repetitions: nothing of a verdict rests on them but the noise and the starting point. */
   "calibration.reused": reusedCalibration,
   "run.calibrated": z.strictObject({
@@ -303,6 +308,7 @@ export type StoredRunEvent = RunEvent & { readonly sequence: number; readonly at
 /** Current version of every event type; those not named are at 1. */
 const currentVersions: Partial<Record<EventType, number>> = {
   "run.started": 2,
+  "run.span_opened": 2,
   "call.answered": 2,
   "call.refused": 2,
   "call.failed": 2,
@@ -311,6 +317,7 @@ const currentVersions: Partial<Record<EventType, number>> = {
 /** From version n to n + 1, by type: `upcasters["trial.ended"][1]` makes a version 2 out of a version 1. */
 const upcasters: Partial<Record<EventType, Readonly<Record<number, (data: unknown) => unknown>>>> = {
   "run.started": { 1: withReservationsByRole },
+  "run.span_opened": { 1: (data) => ({ ...(data as object), drives: true }) },
   "call.answered": { 1: withoutModel },
   "call.refused": { 1: withoutModel },
   "call.failed": { 1: (data) => withoutModel({ ...(data as object), todo: "" }) },

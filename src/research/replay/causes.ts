@@ -37,7 +37,7 @@ const adjudicate = (trial: string, place: Place): TimelessCommand[] => [
 
 const causes: { readonly [T in EventType]?: Causes<T> } = {
   "run.started": ({ configuration }, { ahead }) => [cause({ type: "start", configuration, ...startingCandidates(ahead) })],
-  "run.span_opened": ({ epoch, previousEndedAt }) => [cause({ type: "open_span", epoch, previousEndedAt })],
+  "run.span_opened": ({ epoch, previousEndedAt, drives }) => [cause({ type: "open_span", epoch, previousEndedAt, drives })],
   "run.forked": (data) => [cause({ type: "fork", ...data })],
   "call.requested": advance,
   "measurement.requested": advance,

@@ -46,7 +46,7 @@ export function redecide(source: Ledger, change: (recorded: RunConfiguration) =>
     });
   const driver = new Driver(source, new Recording(events, source));
   driver.take({ type: "start", configuration: changed, ...startingCandidates(events) });
-  driver.take({ type: "open_span", epoch: 1, previousEndedAt: null });
+  driver.take({ type: "open_span", epoch: 1, previousEndedAt: null, drives: true });
   const notOnRecord = driver.workThrough(events.flatMap((event) => (event.type === "run.extended" ? [event.data] : [])));
   const { state } = driver;
   return {

@@ -65,7 +65,7 @@ class Script {
 
   constructor(configuration: RunConfiguration = testConfiguration()) {
     this.add({ type: "run.started", data: { configuration } });
-    this.add({ type: "run.span_opened", data: { epoch: 1, previousEndedAt: null } });
+    this.add({ type: "run.span_opened", data: { epoch: 1, previousEndedAt: null, drives: true } });
   }
 
   readonly blob = (digest: string): Uint8Array => {

@@ -117,7 +117,7 @@ describe("a fork", () => {
     const before = run.events.length;
     fork(run);
     expect(run.events.slice(before).map(({ type }) => type)).toEqual(["run.forked", "session.interrupted", "session.closed"]);
-    run.dispatch({ at: run.at, type: "open_span", epoch: 2, previousEndedAt: null });
+    run.dispatch({ at: run.at, type: "open_span", epoch: 2, previousEndedAt: null, drives: true });
     run.work(1);
     expect(run.events.findLast(({ type }) => type === "session.opened")?.data).toMatchObject({ session: "s3", reopens: "s1" });
   });

@@ -22,7 +22,8 @@ function asking(calls: number, changes: Partial<RunConfiguration> = {}): Simulat
 }
 
 const say = (run: SimulatedRun, type: "pause" | "resume"): void => run.dispatch({ at: run.at, type, reason: "the test" });
-const own = (run: SimulatedRun, epoch = 2): void => run.dispatch({ at: run.at, type: "open_span", epoch, previousEndedAt: run.at });
+const own = (run: SimulatedRun, epoch = 2, drives = true): void =>
+  run.dispatch({ at: run.at, type: "open_span", epoch, previousEndedAt: run.at, drives });
 const fail = (run: SimulatedRun, call: string, kind: "quota_exhausted" | "researcher_failed"): void =>
   run.dispatch({ at: run.at, type: "fail_call", call, kind, message: "no", todo: "", usage: whole, model: null, traffic: null });
 const failures = (run: SimulatedRun): unknown[] =>
@@ -52,6 +53,19 @@ describe("a question that is out when its owner goes", () => {
     run.work();
     expect(run.state.budget.spent.costUsd).toBe(1);
     expect(replay(initialState(), run.stored())).toEqual(run.state);
+  });
+
+  it.each(["pause", "note", null] as const)("is billed once where a person's word came before the next owner: %s", (type) => {
+    const run = asking(1);
+    for (const epoch of [2, 3]) own(run, epoch, false);
+    if (type !== null) run.dispatch({ at: run.at, type, reason: "the test" });
+    own(run, 4);
+    if (type === "pause") say(run, "resume");
+    expect(failures(run)).toEqual([["c1", 1, "infrastructure", 1]]);
+    expect(run.state.calls["c1"]).toMatchObject({ round: 2 });
+    // The one that drives asks; where it dies, that is billed too.
+    own(run, 5);
+    expect(failures(run)).toHaveLength(2);
   });
 
   it("is billed where another call suspended the run, whose own round was told", () => {

@@ -56,7 +56,10 @@ export const start: Handler<Of<"start">> = (state, command) => {
 export const openSpan: Handler<Of<"open_span">> = (state, command) => {
   if (command.epoch <= state.epoch)
     throw refuse(`an epoch above ${state.epoch}`, `epoch ${command.epoch}`, "Another process owns the run.");
-  const opened: RunEvent = { type: "run.span_opened", data: { epoch: command.epoch, previousEndedAt: command.previousEndedAt } };
+  const opened: RunEvent = {
+    type: "run.span_opened",
+    data: { epoch: command.epoch, previousEndedAt: command.previousEndedAt, drives: command.drives },
+  };
   return only(opened, ...billInFlight(state));
 };
 
@@ -67,7 +70,7 @@ export const openSpan: Handler<Of<"open_span">> = (state, command) => {
  */
 function billInFlight(state: RunState): RunEvent[] {
   let account = state.budget;
-  const wasAsked = (call: OpenCall): boolean => call.askedAtHalt || (state.spanStartedAt !== null && !call.halted);
+  const wasAsked = (call: OpenCall): boolean => call.askedAtHalt || (state.spanStartedAt !== null && state.driven && !call.halted);
   return Object.values(state.calls)
     .filter((call) => wasAsked(call) && (call.reservation.costUsd > 0 || call.reservation.tokens > 0))
     .map((call): RunEvent => {

@@ -14,6 +14,7 @@ export const runHandlers = {
     // The span before ended at its last sign of life: an owner that died says nothing more.
     if (state.spanStartedAt !== null) closeSpan(state, Math.max(data.previousEndedAt ?? state.lastAt, state.lastAt));
     state.epoch = data.epoch;
+    state.driven = data.drives;
     if (runningPhases.has(state.phase)) state.spanStartedAt = event.at;
   },
   "run.calibrated": (state, data) => {
@@ -71,7 +72,7 @@ function halt(state: RunState, phase: RunState["phase"], reason: string, todo: s
   if (state.spanStartedAt !== null) {
     closeSpan(state, at);
     // A question that is out stays out: whoever asked it may yet say what came, or die.
-    for (const call of Object.values(state.calls)) call.askedAtHalt = !call.halted;
+    for (const call of Object.values(state.calls)) call.askedAtHalt = state.driven && !call.halted;
   }
   state.phase = phase;
   state.reason = reason;
