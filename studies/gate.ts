@@ -51,7 +51,7 @@ async function row(name: string): Promise<Row> {
     owned.runner.command({ type: "resume", reason: "a study goes on" });
     await owned.runner.work().finally(() => owned.close());
   }
-  const { gate, configuration } = await concludeGate(project, host, planned.run, { planted: null, note: say });
+  const { gate, configuration } = await concludeGate(project, host, planned, { planted: null, note: say });
   const { rule, confirmations, level } = configuration.promotion;
   const load = planned.phase === "finished" ? null : ([before, loadavg()[0] ?? Number.NaN] as const);
   return { name, gate, load, rule: `${rule}, ${confirmations} pairs, level ${level}` };

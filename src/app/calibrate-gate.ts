@@ -11,6 +11,7 @@ import { gpusFor } from "./gpus.js";
 import { inspectRun } from "./inspect.js";
 import { knownCalibration } from "./known-calibration.js";
 import { createListRun } from "./list-run.js";
+import { hostFingerprint, type MeasuredSubject, neighboursThatCount } from "./measurement-key.js";
 import type { Project } from "./project.js";
 
 /** Copies of an environment's baseline as trials, under the rule in force. */
@@ -39,28 +40,38 @@ export interface PlannedGate {
 export async function planGate(project: Project, host: Host, request: GateRequest): Promise<PlannedGate> {
   if (request.copies < 1) throw new RefusedError({ expected: "at least one copy", found: String(request.copies) });
   const { loaded, frozen } = await freezeFolder(host, request.environmentFolder);
+  const subject = await subjectOf(host, frozen, request);
   const promotion = { ...frozen.environment.promotion, ...request.promotion };
-  const run = request.name ?? nameOf(frozen, promotion, request);
+  const wanted = { frozen, promotion, request, subject };
+  const run = request.name ?? nameOf(wanted);
   return {
     run,
-    phase: phaseOf(project, run, { frozen, promotion, request }),
+    phase: phaseOf(project, run, wanted),
     frozen,
     promotion,
     measurements: measurementsOf(frozen, promotion, request.copies),
-    measurementMs: await measurementMs(host, frozen, request),
-    create: () => create(project, { loaded, frozen, promotion, run, request }),
+    measurementMs: await measurementMs(host, frozen, subject),
+    create: () => create(project, { ...wanted, loaded, run }),
   };
-}
-
-function nameOf(frozen: FrozenEnvironment, promotion: Promotion, { copies, seed, sandbox }: GateRequest): string {
-  const digest = digestOfValue({ environment: frozen.digest, promotion, copies, seed, sandbox });
-  return `calibrate-${frozen.environment.name.slice(0, 24)}-${digest.slice(0, 8)}`;
 }
 
 interface Wanted {
   readonly frozen: FrozenEnvironment;
   readonly promotion: Promotion;
   readonly request: GateRequest;
+  readonly subject: MeasuredSubject;
+}
+
+function nameOf({ frozen, promotion, request: { copies, seed, sandbox }, subject }: Wanted): string {
+  const parallel = neighboursThatCount(subject) ?? 1;
+  const alone = { environment: frozen.digest, promotion, copies, seed, sandbox };
+  const digest = digestOfValue(parallel === 1 ? alone : { ...alone, parallel });
+  return `calibrate-${frozen.environment.name.slice(0, 24)}-${digest.slice(0, 8)}`;
+}
+
+async function subjectOf(host: Host, { environment, digest }: FrozenEnvironment, request: GateRequest): Promise<MeasuredSubject> {
+  const { sandbox, parallel } = request;
+  return { environment, environmentDigest: digest, host: await thisHost(gpusFor(environment, host, sandbox)), sandbox, parallel };
 }
 
 function phaseOf(project: Project, run: string, wanted: Wanted): RunState["phase"] {
@@ -73,13 +84,22 @@ function phaseOf(project: Project, run: string, wanted: Wanted): RunState["phase
   return state.phase === "new" ? "calibrating" : state.phase;
 }
 
-function refuseOther(state: RunState, run: string, { frozen, promotion, request }: Wanted): void {
-  const { environmentDigest, promotion: recorded, organization, budget, seed } = configurationOf(state);
-  const of = (...parts: unknown[]): string => canonicalJson(parts);
-  const found = of(environmentDigest, recorded, organization.name, budget.trials, seed);
-  if (found === of(frozen.digest, promotion, "list", request.copies, request.seed)) return;
+function refuseOther(state: RunState, run: string, { promotion, request, subject }: Wanted): void {
+  const recorded = configurationOf(state);
+  const of = (measured: MeasuredSubject, rule: Promotion, ...parts: unknown[]): string =>
+    canonicalJson([
+      measured.environmentDigest,
+      measured.sandbox,
+      neighboursThatCount(measured),
+      hostFingerprint(measured.host),
+      rule,
+      parts,
+    ]);
+  const found = of(recorded, recorded.promotion, recorded.organization.name, recorded.budget.trials, recorded.seed);
+  if (found === of(subject, promotion, "list", request.copies, request.seed)) return;
   throw new RefusedError({
-    expected: "a name that no run has, or a run of as many copies of this environment's baseline under the same rule and seed",
+    expected:
+      "a name that no run has, or a run of as many copies of this environment's baseline, on this machine under the same rule, seed and sandbox (and --parallel, where a metric is a time)",
     found: `${run}, which measures something else`,
     todo: "Choose another --name.",
   });
@@ -92,9 +112,7 @@ function measurementsOf({ environment }: FrozenEnvironment, promotion: Promotion
   return { least, most: least + (promotion.rule === "confirmed" ? copies * 2 * promotion.confirmations : 0) };
 }
 
-async function measurementMs(host: Host, frozen: FrozenEnvironment, { sandbox, parallel }: GateRequest): Promise<number | null> {
-  const { environment, digest: environmentDigest } = frozen;
-  const subject = { environment, environmentDigest, host: await thisHost(gpusFor(environment, host, sandbox)), sandbox, parallel };
+async function measurementMs(host: Host, frozen: FrozenEnvironment, subject: MeasuredSubject): Promise<number | null> {
   const anyAge = { maxAgeMs: Number.POSITIVE_INFINITY, now: Date.now(), note: () => undefined };
   const known = await knownCalibration(host, frozen, subject, anyAge);
   if (known === null) return null;

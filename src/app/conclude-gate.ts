@@ -1,3 +1,4 @@
+import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
 import { configurationOf } from "../core/harness/state.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { Gate } from "../core/protocol/gate.js";
@@ -18,7 +19,7 @@ interface Concluded {
 export async function concludeGate(
   project: Project,
   host: Host,
-  run: string,
+  { run, frozen }: { readonly run: string; readonly frozen: FrozenEnvironment },
   { planted, note }: { readonly planted: readonly number[] | null; readonly note: (line: string) => void },
 ): Promise<Concluded> {
   const { state, ledger, close } = inspectRun(project, run);
@@ -31,7 +32,7 @@ export async function concludeGate(
     const configuration = configurationOf(state);
     const read = (digest: string): RecordSet => JSON.parse(new TextDecoder().decode(ledger.blob(digest))) as RecordSet;
     const gate = measuredGate(state, ({ blob }) => read(blob), planted);
-    await rememberGate(host, configuration, gate, note);
+    await rememberGate(host, frozen, configuration, { measured: gate, note });
     return { configuration, gate };
   } finally {
     close();

@@ -78,7 +78,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   const name = request.name ?? project.freeName(frozen.environment.name);
   const resolved = await resolveConfiguration(name, frozen, request, chosen, gpus);
   const note = request.note ?? (() => undefined);
-  const configuration = { ...resolved, gate: await knownGate(host, resolved, note) };
+  const configuration = { ...resolved, gate: await knownGate(host, frozen, resolved, note) };
   const references = await Promise.all(
     loaded.references.map(async ({ name: reference, files }) => ({ name: reference, files: await readCandidate(loaded.folder, files) })),
   );

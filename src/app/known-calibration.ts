@@ -1,16 +1,13 @@
 import { z } from "zod";
 import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
 import { forget, keep, type MeasurementKey, readKept } from "../adapters/environments/kept-measurements.js";
-import { runtimeIdentity } from "../adapters/environments/runtime.js";
-import { surroundingsNow } from "../adapters/environments/surroundings.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import { type ReusedCalibration, reusedCalibration } from "../core/protocol/calibration.js";
-import { digestOf, digestOfValue } from "../core/protocol/canonical.js";
+import { digestOf } from "../core/protocol/canonical.js";
 import { recordSet } from "../core/protocol/measurement.js";
-import type { RunConfiguration } from "../core/protocol/run.js";
 import type { Run } from "../research/runner/run.js";
 import type { Host } from "./environments.js";
-import { hostFingerprint } from "./known-gate.js";
+import { hostFingerprint, type MeasuredSubject, measurementKey } from "./measurement-key.js";
 
 /** A calibration that is taken over: its per-record results are blobs, which the new run stores as its own. */
 export interface KnownCalibration extends ReusedCalibration {
@@ -26,9 +23,6 @@ const shape = z.strictObject({
 /** Per-record results beyond this are measured anew by every run, rather than lie in the cache twice. */
 const mostRecordBytes = 64 * 2 ** 20;
 
-/** What repetitions hang on beside the environment and the machine. */
-type Subject = Pick<RunConfiguration, "environment" | "environmentDigest" | "host" | "sandbox" | "parallel">;
-
 export interface Reuse {
   readonly maxAgeMs: number;
   /** Milliseconds since 1970. */
@@ -40,7 +34,7 @@ export interface Reuse {
 export async function knownCalibration(
   host: Host,
   frozen: FrozenEnvironment,
-  subject: Subject,
+  subject: MeasuredSubject,
   reuse: Reuse,
 ): Promise<KnownCalibration | null> {
   const key = await keyOf(host.cache, frozen, subject);
@@ -57,7 +51,7 @@ export async function knownCalibration(
 }
 
 /** The core refuses what is not whole; here it only means that the baseline is measured. */
-function isWhole({ from, results }: ReusedCalibration, { environment, environmentDigest }: Subject): boolean {
+function isWhole({ from, results }: ReusedCalibration, { environment, environmentDigest }: MeasuredSubject): boolean {
   return (
     from.environmentDigest === environmentDigest &&
     results.length === environment.noise.calibrate &&
@@ -141,29 +135,11 @@ async function remember(host: Host, frozen: FrozenEnvironment, run: Run, measure
   );
 }
 
-async function forgetFor(host: Host, frozen: FrozenEnvironment, subject: Subject): Promise<void> {
+async function forgetFor(host: Host, frozen: FrozenEnvironment, subject: MeasuredSubject): Promise<void> {
   const key = await keyOf(host.cache, frozen, subject);
   if (key !== null) await forget(host.cache, key);
 }
 
-/** Null: the runtime cannot be told, and nothing is taken over. */
-async function keyOf(
-  cache: Host["cache"],
-  frozen: FrozenEnvironment,
-  { environment, environmentDigest, host, sandbox, parallel }: Subject,
-): Promise<MeasurementKey | null> {
-  const runtime = await runtimeIdentity(environment.runtime, frozen.packFolder).catch(() => null);
-  if (runtime === null) return null;
-  const surroundings = digestOfValue(await surroundingsNow(environment, cache));
-  // Neighbours change what a clock says, and nothing else.
-  const isTimed = environment.metrics.some(({ from }) => from.kind === "wall");
-  return {
-    kind: "calibration",
-    environmentDigest,
-    host: hostFingerprint(host),
-    sandbox,
-    runtime,
-    surroundings,
-    parallel: isTimed ? parallel : null,
-  };
+function keyOf(cache: Host["cache"], frozen: FrozenEnvironment, subject: MeasuredSubject): Promise<MeasurementKey | null> {
+  return measurementKey(cache, frozen, subject, { kind: "calibration" });
 }

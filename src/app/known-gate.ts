@@ -1,29 +1,35 @@
+import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
 import { keep, type MeasurementKey, readKept } from "../adapters/environments/kept-measurements.js";
 import { type Gate, gate } from "../core/protocol/gate.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
 import type { Host } from "./environments.js";
+import { type MeasuredSubject, measurementKey } from "./measurement-key.js";
 
-/** What the errors of a rule hang on: what is measured, by which rule, on which machine. */
-export type GateSubject = Pick<RunConfiguration, "environmentDigest" | "promotion" | "host">;
-
-/** What makes a host another one for its measurements. */
-export function hostFingerprint({
-  platform,
-  cpus,
-  cpuModel,
-}: RunConfiguration["host"]): Pick<RunConfiguration["host"], "platform" | "cpus" | "cpuModel"> {
-  return { platform, cpus, cpuModel };
-}
+/** What the errors of a rule hang on: the rule, and all that the measurements do that it judges. */
+export type GateSubject = MeasuredSubject & Pick<RunConfiguration, "promotion">;
 
 /** The errors of this rule as measured here before; null: never. */
-export function knownGate(host: Host, subject: GateSubject, note: (line: string) => void): Promise<Gate | null> {
-  return readKept(host.cache, keyOf(subject), gate, note);
+export async function knownGate(
+  host: Host,
+  frozen: FrozenEnvironment,
+  subject: GateSubject,
+  note: (line: string) => void,
+): Promise<Gate | null> {
+  const key = await keyOf(host, frozen, subject);
+  return key === null ? null : readKept(host.cache, key, gate, note);
 }
 
-export function rememberGate(host: Host, subject: GateSubject, measured: Gate, note: (line: string) => void): Promise<void> {
-  return keep(host.cache, keyOf(subject), measured, note);
+export async function rememberGate(
+  host: Host,
+  frozen: FrozenEnvironment,
+  subject: GateSubject,
+  { measured, note }: { readonly measured: Gate; readonly note: (line: string) => void },
+): Promise<void> {
+  const key = await keyOf(host, frozen, subject);
+  if (key === null) note("what was measured is not kept for other runs: the runtime of this environment is not there any more");
+  else await keep(host.cache, key, measured, note);
 }
 
-function keyOf({ environmentDigest, promotion, host }: GateSubject): MeasurementKey {
-  return { kind: "gate", environmentDigest, promotion, host: hostFingerprint(host) };
+function keyOf({ cache }: Host, frozen: FrozenEnvironment, subject: GateSubject): Promise<MeasurementKey | null> {
+  return measurementKey(cache, frozen, subject, { kind: "gate", promotion: subject.promotion });
 }

@@ -2,9 +2,12 @@ import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { freezeFolder, openHost } from "../../src/app/environments.js";
 import { inspectRun } from "../../src/app/inspect.js";
+import { knownGate } from "../../src/app/known-gate.js";
 import { Project } from "../../src/app/project.js";
 import { verifyRun } from "../../src/app/verify.js";
+import { configurationOf } from "../../src/core/harness/state.js";
 import { parseEvent } from "../../src/core/protocol/events.js";
 import type { Gate } from "../../src/core/protocol/gate.js";
 import { commandLine, type Ended } from "../support/drive.js";
@@ -34,8 +37,8 @@ function gateIn({ code, stdout, stderr }: Ended): Gate {
   return (JSON.parse(stdout) as { gate: Gate }).gate;
 }
 
-async function started(): Promise<{ readonly stderr: string; readonly gate: Gate | null; readonly text: string }> {
-  const ended = await commandLine(lab, "run", lab.pack, "--researcher", "command:sh answer.sh", "--max-trials", "1").ended;
+async function started(...more: string[]): Promise<{ readonly stderr: string; readonly gate: Gate | null; readonly text: string }> {
+  const ended = await commandLine(lab, "run", lab.pack, "--researcher", "command:sh answer.sh", "--max-trials", "1", ...more).ended;
   expect(ended.code, ended.stderr).toBe(0);
   const project = new Project(lab.project);
   const name =
@@ -111,6 +114,24 @@ describe("copies of the baseline under the rule in force", () => {
     await calibrate("--aa", "2", "--name", "mine").ended;
     const other = await calibrate("--aa", "3", "--name", "mine").ended;
     expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("measures something else") });
+    const unboxed = await calibrate("--aa", "2", "--name", "mine", "--sandbox", "none").ended;
+    expect(unboxed).toMatchObject({ code: 2, stderr: expect.stringContaining("measures something else") });
+    // Neighbours change no number that is not a time.
+    expect(gateIn(await calibrate("--aa", "2", "--name", "mine", "--parallel", "2").ended).run).toBe("mine");
+  });
+
+  it("count beside as many others as they were measured with, where a clock is read", async () => {
+    pack(scoring(100));
+    const contract = readFileSync(join(lab.pack, "environment.yaml"), "utf8");
+    const timed = "metrics: [{ name: score, direction: maximize }, { name: seconds, direction: minimize, from: { wall: train } }]";
+    lab.write({ "environment.yaml": contract.replace(/^metrics: .*$/m, timed) });
+    const alone = gateIn(await calibrate("--aa", "2").ended);
+    const together = gateIn(await calibrate("--aa", "2", "--parallel", "2").ended);
+    expect(together.run).not.toBe(alone.run);
+    const other = await calibrate("--aa", "2", "--parallel", "2", "--name", alone.run).ended;
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("measures something else") });
+    expect([(await started()).gate?.run, (await started("--parallel", "2")).gate?.run]).toEqual([alone.run, together.run]);
+    expect((await started("--parallel", "3")).gate).toBeNull();
   });
 });
 
@@ -149,6 +170,29 @@ describe("what copies cannot show", () => {
 });
 
 describe("what is kept of a rule's errors", () => {
+  it("holds for what it was measured on alone: rule, sandbox, machine and GPUs, what lies around", async () => {
+    const data = join(lab.folder, "data");
+    mkdirSync(data);
+    writeFileSync(join(data, "words.txt"), "one");
+    pack(scoring(100));
+    const contract = readFileSync(join(lab.pack, "environment.yaml"), "utf8");
+    lab.write({ "environment.yaml": `${contract}mounts: [{ source: ${data}, target: /data }]\n` });
+    const { run } = gateIn(await calibrate("--aa", "2").ended);
+    const inspected = inspectRun(new Project(lab.project), run);
+    inspected.close();
+    const subject = configurationOf(inspected.state);
+    const host = await openHost(lab.variables);
+    const { frozen } = await freezeFolder(host, lab.pack);
+    const known = (changes: Partial<typeof subject>) => knownGate(host, frozen, { ...subject, ...changes }, () => undefined);
+    expect(await known({ seed: 9, parallel: 8, host: { ...subject.host, memoryBytes: 1 } })).toMatchObject({ run });
+    expect(await known({ sandbox: "none" })).toBeNull();
+    expect(await known({ host: { ...subject.host, cpus: 99 } })).toBeNull();
+    expect(await known({ host: { ...subject.host, gpus: ["a card"] } })).toBeNull();
+    expect(await known({ promotion: { ...subject.promotion, confirmations: 5 } })).toBeNull();
+    writeFileSync(join(data, "words.txt"), "another");
+    expect(await known({})).toBeNull();
+  });
+
   function keptFile(): string {
     const folder = join(lab.cache, "calibrations");
     return join(folder, readdirSync(folder).find((name) => name.startsWith("gate-")) ?? "missing");

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createRun } from "../../src/app/create-run.js";
@@ -9,7 +9,7 @@ import { Project } from "../../src/app/project.js";
 import { importRun } from "../../src/app/transfer.js";
 import { verifyRun } from "../../src/app/verify.js";
 import { parseEvent, type StoredRunEvent } from "../../src/core/protocol/events.js";
-import { commandLine, type Ended } from "../support/drive.js";
+import { commandLine, driven, type Ended } from "../support/drive.js";
 import { of } from "../support/events.js";
 import { Lab, numberPack, proposes, scoring } from "../support/lab.js";
 import { recordPack } from "../support/record-pack.js";
@@ -135,9 +135,32 @@ describe("the calibration of an earlier run", () => {
     expect(await known({ host: { ...subject.host, memoryBytes: 1, versions: {} } })).not.toBeNull();
     expect(await known({ host: { ...subject.host, cpuModel: "another" } })).toBeNull();
     expect(await known({ host: { ...subject.host, cpus: 99 } })).toBeNull();
+    expect(await known({ host: { ...subject.host, gpus: ["a card of its own"] } })).toBeNull();
     expect(await known({ sandbox: "none" })).toBeNull();
     expect(await known({}, measuredAt + 1001)).toBeNull();
     expect(await known({}, measuredAt - 1)).toBeNull();
+  });
+
+  it("of other GPUs is none, and it says on which it was measured", async () => {
+    const words = [proposes(scoring(1100)), proposes(scoring(1200))];
+    const files = numberPack({ seed: 1, words, calibrate: 3, wall: "1 min" });
+    lab.write({ ...files, "environment.yaml": (files["environment.yaml"] ?? "").replace("wall: 1 min", "wall: 1 min, gpus: 1") });
+    // Files stand in for devices; the driver's own nodes come along.
+    const deviceRoot = join(lab.folder, "machine");
+    mkdirSync(join(deviceRoot, "dev"), { recursive: true });
+    for (const node of ["nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1"]) {
+      writeFileSync(join(deviceRoot, "dev", node), "");
+      chmodSync(join(deviceRoot, "dev", node), 0o666);
+    }
+    const measured = async (name: string, gpu: string): Promise<number> => {
+      const budget = { trials: 1, costUsd: null, tokens: null, computeMs: null, wallMs: null };
+      const request = { seed: 1, budget, reuseCalibration: { maxAgeMs: 3_600_000 } };
+      const steps = [{ do: "create", name, request } as const, { do: "work", name } as const];
+      await driven(lab, steps, { deviceRoot, variables: { ...lab.variables, TRIALIST_GPUS: gpu } });
+      return calibrations(name);
+    };
+    expect([await measured("first", "0"), await measured("other", "1"), await measured("again", "0")]).toEqual([3, 3, 0]);
+    expect(of(eventsOf("again"), "calibration.reused")[0]?.data.from).toMatchObject({ run: "first", host: { gpus: ["/dev/nvidia0"] } });
   });
 
   it("that is broken is left aside with a note", async () => {

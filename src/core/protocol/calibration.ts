@@ -10,7 +10,13 @@ export const reusedCalibration = z.strictObject({
     environmentDigest: z.string().length(64),
     /** When that run was calibrated: milliseconds since 1970. */
     measuredAt: z.number().nonnegative(),
-    host: z.strictObject({ platform: z.string(), cpus: z.number().int().positive(), cpuModel: z.string() }),
+    host: z.strictObject({
+      platform: z.string(),
+      cpus: z.number().int().positive(),
+      cpuModel: z.string(),
+      /** Models of the GPUs that its stages could have; absent where none took one. */
+      gpus: z.array(z.string().max(200)).optional(),
+    }),
   }),
   results: z
     .array(

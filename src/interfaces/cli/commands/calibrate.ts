@@ -17,7 +17,8 @@ import { UsageError } from "../usage-error.js";
 const example = `
 Every copy is measured, judged and, where the rule wants it, confirmed as any candidate: each keep is a false one. The same
 command again goes on where it was interrupted, and shows the figures once they are there. They stand beside the verdicts of
-all runs of this environment under this rule on this machine that start afterwards.
+all runs of this environment under this rule on this machine that start afterwards, in the same sandbox, and with the same
+--parallel where a metric is a time.
 
 Example:
   trialist calibrate environments/digits-speed --aa 40 --yes
@@ -61,7 +62,7 @@ export const command: CliCommand = {
       const code = await driveRun(owned, planned.run, terminal);
       if (code !== exitCodes.ok) return code;
     }
-    const measured = await concludeGate(project, host, planned.run, {
+    const measured = await concludeGate(project, host, planned, {
       planted,
       note: (line) => terminal.note(printable(line)),
     });
