@@ -3,6 +3,7 @@ import { relative } from "node:path";
 import { codingAgent } from "../adapters/researchers/agent/coding-agent.js";
 import { type AgentSettings, agentSettings } from "../adapters/researchers/agent/settings.js";
 import { addressOf } from "../adapters/researchers/agent/upstream.js";
+import { organizationNamed, sessionOrganizations } from "../core/organizations/registry.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
 import type { ServeTools, SessionAgent } from "../core/ports/session-agent.js";
@@ -66,8 +67,11 @@ export function refuseMisplacedAgents(
   hidden: { readonly project: Project; readonly host: Host; readonly environmentFolder: string },
 ): void {
   for (const name of agentNames(researchers)) {
-    if (request.organization.name !== "sessions")
-      throw new RefusedError({ expected: `--organization sessions for ${name}`, found: request.organization.name });
+    if (organizationNamed(request.organization.name).asks !== "sessions")
+      throw new RefusedError({
+        expected: `--organization ${sessionOrganizations.join(" or ")} for ${name}`,
+        found: request.organization.name,
+      });
     if (request.sandbox === "none") throw new RefusedError({ expected: `a sandbox around ${name}`, found: "--sandbox none" });
     const closed = [hidden.project.folder, hidden.environmentFolder, hidden.host.cache.root];
     for (const mount of agentSettings.parse(researcherSettings[name]).mounts) refuseOpen(mount, closed, name);

@@ -2,6 +2,7 @@ import { chmod, lstat, mkdir, readFile, realpath, rename, rm, writeFile } from "
 import { dirname, join, resolve, sep } from "node:path";
 import { tryGit } from "../adapters/git/git.js";
 import { type RunState, trialNamed, trialOf } from "../core/harness/state.js";
+import { organizationNamed } from "../core/organizations/registry.js";
 import { type CandidateFile, type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
@@ -58,9 +59,9 @@ function manifestOf(state: RunState, ledger: InspectedRun["ledger"], trial: stri
   return candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trialOf(state, trial).candidate.blob))));
 }
 
-/** What a working tree may hold before: the run's baseline; of a list run, whose baseline was made for it, any of its candidates. */
+/** What a working tree may hold before: the run's baseline; where the baseline was made for the run, any of its candidates. */
 function startingPoints({ configuration, trials }: RunState): string[] {
-  return configuration?.organization.name === "list" ? Object.keys(trials) : ["t0"];
+  return configuration !== null && organizationNamed(configuration.organization.name).hasOwnBaseline ? Object.keys(trials) : ["t0"];
 }
 
 /** The first starting point that lies in the folder as it is; else the baseline. */

@@ -139,7 +139,8 @@ function storeCalibration(run: Run, { records, ...calibration }: KnownCalibratio
 
 /** Who works in long sessions, and who answers role calls, is known before anything is measured. */
 export function refuseMisfits({ organization }: Pick<RunRequest, "organization">, { researchers, alternates }: ChosenResearchers): void {
-  const isSessions = organization.name === "sessions";
+  const { asks, configure, isServed: servedUnder } = organizationNamed(organization.name);
+  const isSessions = asks === "sessions";
   if (isSessions && alternates.length > 0)
     throw new RefusedError({
       expected: "one researcher for long sessions",
@@ -147,7 +148,7 @@ export function refuseMisfits({ organization }: Pick<RunRequest, "organization">
       where: "--turns",
       todo: "Turns are taken call by call: leave --turns or --organization away.",
     });
-  const isServed = isSessions && organization.configuration["sessions"] === 0;
+  const isServed = servedUnder(configure(organization.configuration));
   const external = Object.values(researchers).includes(externalResearcher);
   if (external && !isServed)
     throw new RefusedError({

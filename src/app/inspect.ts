@@ -2,6 +2,7 @@ import { isOwned, readOwnerInfo } from "../adapters/ledger/owner.js";
 import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { foldVersion, replay } from "../core/harness/evolve.js";
 import { initialState, type RunState } from "../core/harness/state.js";
+import { organizationNamed } from "../core/organizations/registry.js";
 import type { Ledger } from "../core/ports/ledger.js";
 import type { Project } from "./project.js";
 
@@ -28,7 +29,6 @@ export function inspectRun(project: Project, name: string): InspectedRun {
 
 /** Whether a run's trials come from outside alone: nothing happens in it unless somebody serves it. */
 export function comesFromOutside({ configuration, phase }: RunState): boolean {
-  return (
-    configuration?.organization.name === "sessions" && configuration.organization.configuration["sessions"] === 0 && phase !== "finishing"
-  );
+  if (configuration === null || phase === "finishing") return false;
+  return organizationNamed(configuration.organization.name).isServed(configuration.organization.configuration);
 }

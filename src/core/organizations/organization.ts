@@ -53,4 +53,10 @@ export interface Organization<Fold, Configuration> {
   readonly duplicates: "refuse" | "measure";
   /** The worker roles that the organization calls. */
   readonly roles: readonly string[];
+  /** What its moves ask for: role calls, long sessions, or nothing, where all that it measures is known beforehand. */
+  readonly asks: "calls" | "sessions" | "nothing";
+  /** Whether under this configuration all trials come from outside: nothing happens unless somebody serves the run. */
+  isServed(configuration: Configuration): boolean;
+  /** Whether the baseline is made for the run, so that the folder of its environment may hold any of its candidates. */
+  readonly hasOwnBaseline: boolean;
 }

@@ -15,6 +15,9 @@ const organizations: Readonly<Record<string, AnyOrganization>> = {
 
 export const organizationNames = Object.keys(organizations);
 
+/** Names of those whose moves ask for long sessions. */
+export const sessionOrganizations = organizationNames.filter((name) => organizations[name]?.asks === "sessions");
+
 /** @throws RefusedError for a name that is none */
 export function organizationNamed(name: string): AnyOrganization {
   const organization = Object.hasOwn(organizations, name) ? organizations[name] : undefined;

@@ -2,6 +2,7 @@ import { decide } from "../../core/harness/decide.js";
 import { type Due, due } from "../../core/harness/due.js";
 import { evolve } from "../../core/harness/evolve.js";
 import { initialState, type RunState, trialOf } from "../../core/harness/state.js";
+import { organizationNamed } from "../../core/organizations/registry.js";
 import type { Ledger } from "../../core/ports/ledger.js";
 import { digestOf } from "../../core/protocol/canonical.js";
 import type { Command, TimelessCommand } from "../../core/protocol/commands.js";
@@ -38,7 +39,7 @@ export function redecide(source: Ledger, change: (recorded: RunConfiguration) =>
   if (started?.type !== "run.started") throw new RefusedError({ expected: "a run that was started", found: "an empty ledger" });
   refuseFork(events);
   const changed = change(started.data.configuration);
-  if (changed.organization.name === "sessions" || events.some((event) => event.type === "session.opened"))
+  if (organizationNamed(changed.organization.name).asks === "sessions" || events.some((event) => event.type === "session.opened"))
     throw new RefusedError({
       expected: "a run of role calls, under a policy of role calls",
       found: "long sessions, which read live state: what they would do next is on nobody's record",

@@ -11,6 +11,9 @@ const configuration = z.strictObject({});
 export const list: Organization<Record<string, never>, z.infer<typeof configuration>> = {
   name: "list",
   roles: [],
+  asks: "nothing",
+  isServed: () => false,
+  hasOwnBaseline: true,
   duplicates: "measure",
   configure: (given) => configuration.parse(given),
   initial: () => ({}),

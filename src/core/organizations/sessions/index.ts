@@ -30,6 +30,9 @@ interface SessionsFold {
 export const sessions: Organization<SessionsFold, SessionsConfiguration> = {
   name: "sessions",
   roles: ["generalist"],
+  asks: "sessions",
+  isServed: (given) => given.sessions === 0,
+  hasOwnBaseline: false,
   duplicates: "refuse",
   configure: (given) => configuration.parse(given),
   initial: (given) => ({ configuration: given, open: {}, fruitless: 0, interrupted: [], places: {} }),

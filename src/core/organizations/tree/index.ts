@@ -8,6 +8,9 @@ import { policies, type TreeStep } from "./policy.js";
 export const tree: Organization<TreeFold, TreeConfiguration> = {
   name: "tree",
   roles: ["draft", "debug", "improve"],
+  asks: "calls",
+  isServed: () => false,
+  hasOwnBaseline: false,
   duplicates: "refuse",
   configure: (given) => treeConfiguration.parse(given),
   initial: initialFold,
