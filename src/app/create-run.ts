@@ -26,6 +26,7 @@ import { knownGate } from "./known-gate.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
 import type { Project } from "./project.js";
+import { refuseUnaffordable } from "./refuse-unaffordable.js";
 import { type ChosenResearchers, chooseResearchers, commandWallMs, type ResearcherChoice } from "./researchers.js";
 import { secretsOf } from "./secrets.js";
 import { ownVersion } from "./version.js";
@@ -71,7 +72,7 @@ export async function createRun(project: Project, host: Host, request: RunReques
   const models = await loadModelConfiguration(project.folder);
   const chosen = chooseResearchers(request, models, frozen.environment);
   refuseMisfits(request, chosen);
-  refuseUnaffordable(request, chosen);
+  refuseUnaffordable({ ...request, ...chosen, environment: frozen.environment });
   refuseMissingKeys(missingKeys(chosen.researcherSettings, models.models, secretsOf(host.variables)));
   refuseMisplacedAgents({ ...request, ...chosen }, { project, host, environmentFolder: request.environmentFolder });
   project.make();
@@ -172,25 +173,6 @@ export function refuseMissingKeys(variables: readonly string[]): void {
     found: `no ${variables.join(", no ")} in the environment`,
     todo: "Set it, or name a key_command in trialist.config.yaml.",
   });
-}
-
-/** A cap that does not cover one question would calibrate the baseline and end: it is refused before anything is spent. */
-function refuseUnaffordable({ budget, organization }: RunRequest, { callReservations }: ChosenResearchers): void {
-  const roles = organizationNamed(organization.name).roles.filter((role) => callReservations[role] !== undefined);
-  const least = (of: "costUsd" | "tokens"): number => Math.min(...roles.map((role) => callReservations[role]?.[of] ?? 0));
-  for (const [of, option] of [
-    ["costUsd", "--max-cost"],
-    ["tokens", "--max-tokens"],
-  ] as const) {
-    const cap = budget[of];
-    if (cap === null || roles.length === 0 || least(of) <= cap) continue;
-    throw new RefusedError({
-      expected: `a cap that covers one question: ${Number(least(of).toPrecision(4))}, the most that it can use`,
-      found: String(cap),
-      where: option,
-      todo: "`trialist estimate` with the same options says more; a smaller max_output_tokens in trialist.config.yaml makes a question cheaper.",
-    });
-  }
 }
 
 export function refuseTaken(project: Project, name: string): void {

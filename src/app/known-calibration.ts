@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
 import { forget, keep, type MeasurementKey, readKept } from "../adapters/environments/kept-measurements.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
-import { type ReusedCalibration, reusedCalibration } from "../core/protocol/calibration.js";
+import { isWholeCalibration, type ReusedCalibration, reusedCalibration } from "../core/protocol/calibration.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { recordSet } from "../core/protocol/measurement.js";
 import type { Run } from "../research/runner/run.js";
@@ -42,22 +42,12 @@ export async function knownCalibration(
   if (found === null) return null;
   const { calibration, records } = found;
   const age = reuse.now - calibration.from.measuredAt;
-  if (age < 0 || age > reuse.maxAgeMs || !isWhole(calibration, subject)) return null;
+  if (age < 0 || age > reuse.maxAgeMs || !isWholeCalibration(calibration, subject)) return null;
   const texts = new Map(Object.entries(records).map(([digest, text]) => [digest, new TextEncoder().encode(text)]));
   const problem = recordsProblem(calibration, texts);
   if (problem === null) return { ...calibration, records: texts };
   reuse.note(`a calibration in the cache is left aside: ${problem}`);
   return null;
-}
-
-/** The core refuses what is not whole; here it only means that the baseline is measured. */
-function isWhole({ from, results }: ReusedCalibration, { environment, environmentDigest }: MeasuredSubject): boolean {
-  return (
-    from.environmentDigest === environmentDigest &&
-    results.length === environment.noise.calibrate &&
-    results[0]?.seed === environment.seed &&
-    results.every(({ pair, values }, index) => pair === index && environment.metrics.every(({ name }) => values[name] !== undefined))
-  );
 }
 
 function recordsProblem({ results }: ReusedCalibration, texts: ReadonlyMap<string, Uint8Array>): string | null {

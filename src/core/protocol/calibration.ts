@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Environment } from "./environment.js";
 import { blobReference, runName } from "./ids.js";
 import { metricValues } from "./measurement.js";
 
@@ -34,3 +35,16 @@ export const reusedCalibration = z.strictObject({
     .max(1000),
 });
 export type ReusedCalibration = z.infer<typeof reusedCalibration>;
+
+/** Whether it holds what a run would have measured: of this environment, every repetition in order, the environment's seed first, all metrics. */
+export function isWholeCalibration(
+  { from, results }: ReusedCalibration,
+  { environment, environmentDigest }: { readonly environment: Environment; readonly environmentDigest: string },
+): boolean {
+  return (
+    from.environmentDigest === environmentDigest &&
+    results.length === environment.noise.calibrate &&
+    results[0]?.seed === environment.seed &&
+    results.every(({ pair, values }, index) => pair === index && environment.metrics.every(({ name }) => Number.isFinite(values[name])))
+  );
+}

@@ -76,8 +76,8 @@ export function researchersIn({ researchers, alternates }: Pick<RunConfiguration
 }
 
 /** What a call of this role reserves before each round, beside the trial that may come of it. */
-export function callReservation(configuration: RunConfiguration, role: string): Omit<Amount, "trials"> {
-  return configuration.callReservations[role] ?? configuration.callReservations["*"] ?? { costUsd: 0, tokens: 0, computeMs: 0 };
+export function callReservation({ callReservations }: Pick<RunConfiguration, "callReservations">, role: string): Omit<Amount, "trials"> {
+  return callReservations[role] ?? callReservations["*"] ?? { costUsd: 0, tokens: 0, computeMs: 0 };
 }
 
 /** What a fork has of its own; all else of its configuration is its source's. */

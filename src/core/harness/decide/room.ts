@@ -1,10 +1,9 @@
-import { organizationNamed } from "../../organizations/registry.js";
-import { type Amount, type BudgetLimits, exceeds, nothing } from "../../protocol/budget.js";
-import { callReservation, type RunConfiguration, type StopRule } from "../../protocol/run.js";
+import type { BudgetLimits } from "../../protocol/budget.js";
+import type { RunConfiguration, StopRule } from "../../protocol/run.js";
+import { hasRoomForOneMore } from "../one-more-trial.js";
 import { configurationOf, type RunState } from "../state.js";
 import { refuse } from "./decision.js";
 import { goodEnough } from "./good-enough.js";
-import { worstCase } from "./measurements.js";
 
 const options = {
   trials: "--max-trials",
@@ -27,7 +26,8 @@ export function refuseWithoutRoom(
   for (const dimension of ["trials", "costUsd", "tokens", "computeMs"] as const) {
     const cap = budget[dimension];
     const spent = state.budget.spent[dimension];
-    if (cap !== null && (spent >= cap || !fits(state, configuration, dimension))) throw tooSmall(dimension, cap, spent);
+    if (cap !== null && (spent >= cap || !hasRoomForOneMore(state.budget.spent, configuration, dimension)))
+      throw tooSmall(dimension, cap, spent);
   }
   if (budget.wallMs !== null && state.activeMs + state.pipelineWallMs > budget.wallMs)
     throw tooSmall("wallMs", budget.wallMs, state.activeMs);
@@ -40,16 +40,6 @@ export function refuseWithoutRoom(
       `one that would end at once, for its ${enough}`,
       "Give another --target or --until-saturated, or `none` to go on without.",
     );
-}
-
-/** Whether one more trial fits, as it would be reserved. */
-function fits(state: RunState, configuration: RunConfiguration, dimension: keyof Amount): boolean {
-  const { organization, environment, budget } = configuration;
-  const calls = organizationNamed(organization.name).roles.map(
-    (role) => ({ trials: 1, ...callReservation(configuration, role) })[dimension],
-  );
-  const wanted = dimension === "computeMs" ? worstCase(environment.stages).computeMs : Math.min(...(calls.length === 0 ? [0] : calls));
-  return exceeds({ ...state.budget, reserved: nothing }, budget, { ...nothing, [dimension]: wanted }) === null;
 }
 
 function tooSmall(dimension: keyof BudgetLimits, cap: number, spent: number): Error {
