@@ -1,3 +1,4 @@
+import { budgetUsedUp, calibrationNotCovered } from "../../core/harness/budget-sentences.js";
 import { type RunState, trialOf } from "../../core/harness/state.js";
 import type { CandidateProposal, Submission, TimelessCommand } from "../../core/protocol/commands.js";
 import type { EventData, EventType, StoredRunEvent } from "../../core/protocol/events.js";
@@ -26,8 +27,8 @@ const cause = (command: TimelessCommand): TimelessCommand => command;
 export function causesOf(place: Place): TimelessCommand[] {
   const [event] = place.ahead;
   if (event === undefined) return [];
-  const find = causes[event.type] as Causes<EventType> | undefined;
-  return find?.(event.data, place) ?? [];
+  const find = causes[event.type] as Causes<EventType> | null;
+  return find === null ? [] : find(event.data, place);
 }
 
 const advance: Causes<never> = () => [cause({ type: "advance" })];
@@ -35,15 +36,16 @@ const adjudicate = (trial: string, place: Place): TimelessCommand[] => [
   cause({ type: "adjudicate", trial, records: trialRecords(place.state, trial, place.blobs) }),
 ];
 
-const causes: { readonly [T in EventType]?: Causes<T> } = {
+/** One entry per event type; null: no command begins with it, or, as of removed blobs, no record says what caused it. */
+const causes: { readonly [T in EventType]: Causes<T> | null } = {
   "run.started": ({ configuration }, { ahead }) => [cause({ type: "start", configuration, ...startingCandidates(ahead) })],
   "run.span_opened": ({ epoch, previousEndedAt, drives }) => [cause({ type: "open_span", epoch, previousEndedAt, drives })],
   "run.forked": (data) => [cause({ type: "fork", ...data })],
   "call.requested": advance,
   "measurement.requested": advance,
   "wake_up.scheduled": advance,
-  "run.finishing": ({ reason }) => [cause({ type: "advance" }), cause({ type: "exhaust", cap: reason.replace(/^budget: /, "") })],
-  "run.suspended": ({ reason, todo }) => [cause({ type: "suspend", reason, todo }), ...exhausted(reason)],
+  "run.finishing": ({ reason }) => [cause({ type: "advance" }), ...exhausted(budgetUsedUp.read(reason))],
+  "run.suspended": ({ reason, todo }) => [cause({ type: "suspend", reason, todo }), ...exhausted(calibrationNotCovered.read(reason))],
   "run.finished": () => [cause({ type: "conclude" })],
   "call.answered": answered,
   "call.refused": (data, place) => (data.output === null ? [] : answered({ ...data, output: data.output }, place)),
@@ -72,6 +74,25 @@ const causes: { readonly [T in EventType]?: Causes<T> } = {
   "knowledge.committed": ({ kind, key, sources, content }) => [cause({ type: "commit_knowledge", kind, key, sources, content })],
   "wake_up.fired": ({ wakeUp }) => [cause({ type: "fire_wake_up", wakeUp })],
   "operator.acted": operated,
+
+  "calibration.reused": null,
+  "run.calibrated": null,
+  "run.paused": null,
+  "run.resumed": null,
+  "run.cancelled": null,
+  "run.extended": null,
+  "run.blobs_pruned": null,
+  "session.submitted": null,
+  "plan.admitted": null,
+  "plan.refused": null,
+  "plan.closed": null,
+  "queue.added": null,
+  "queue.moved": null,
+  "trial.admitted": null,
+  "trial.retracted": null,
+  "trial.steered": null,
+  "leader.changed": null,
+  "drift.noticed": null,
 };
 
 /** The answer is read again from what came back, by the role of its call. */
@@ -160,7 +181,6 @@ function operated({ action, reason, subject }: EventData<"operator.acted">, plac
   }
 }
 
-function exhausted(reason: string): TimelessCommand[] {
-  const cap = /^the (\w+) budget does not cover/.exec(reason)?.[1];
-  return cap === undefined ? [] : [cause({ type: "exhaust", cap })];
+function exhausted(cap: string | null): TimelessCommand[] {
+  return cap === null ? [] : [cause({ type: "exhaust", cap })];
 }

@@ -2,6 +2,7 @@ import { type Amount, type BudgetLimits, nothing } from "../../protocol/budget.j
 import type { Command } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
 import { type BlobReference, externalResearcher } from "../../protocol/ids.js";
+import { budgetUsedUp, calibrationNotCovered } from "../budget-sentences.js";
 import { drawsOf } from "../draw.js";
 import { hasRoomForRound } from "../reservations.js";
 import { activeTime, type OpenCall, type OpenSession, type RunState } from "../state.js";
@@ -130,10 +131,10 @@ export const exhaust: Handler<Of<"exhaust">> = (state, command) => {
   if (state.phase === "calibrating") {
     return only({
       type: "run.suspended",
-      data: { reason: `the ${command.cap} budget does not cover the calibration`, todo: "Start a run with a larger budget." },
+      data: { reason: calibrationNotCovered.write(command.cap), todo: "Start a run with a larger budget." },
     });
   }
-  return only(...finishing(state, `budget: ${command.cap}`, false));
+  return only(...finishing(state, budgetUsedUp.write(command.cap), false));
 };
 
 export const fireWakeUp: Handler<Of<"fire_wake_up">> = (state, command) => {
