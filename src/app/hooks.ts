@@ -27,7 +27,9 @@ const defaultStalledAfterMs = 3_600_000;
 export const longestStalledAfterMs = 20 * 86_400_000;
 
 const command = z.string().max(8000).optional();
-export const hookCommands = z.strictObject({ finished: command, suspended: command, best: command, stalled: command });
+export const hookCommands = z.strictObject(
+  Object.fromEntries(hookEvents.map((event) => [event, command])) as Readonly<Record<HookEvent, typeof command>>,
+);
 const wishes = z.strictObject({ commands: hookCommands, stalledAfterMs: z.number().positive().max(longestStalledAfterMs).nullable() });
 
 export const noHooks: HookWishes = { commands: {}, stalledAfterMs: null };
