@@ -130,6 +130,20 @@ export default {
       from: { path: "^src/app/" },
       to: { path: "^src/interfaces/" },
     },
+    {
+      name: "executors-are-made-in-one-place",
+      severity: "error",
+      comment: "Which executor runs the stages is chosen once for all use cases. Take it from src/app/executors.ts.",
+      from: { path: "^src/app/", pathNot: "^src/app/executors\\.ts$" },
+      to: { path: "^src/adapters/executors/[^/]+\\.ts$", pathNot: "/abandoned\\.ts$" },
+    },
+    {
+      name: "ledgers-are-opened-in-one-place",
+      severity: "error",
+      comment: "Which ledger a run has is chosen once for all use cases. Open it with src/app/ledgers.ts.",
+      from: { path: "^src/app/", pathNot: "^src/app/ledgers\\.ts$" },
+      to: { path: "^src/adapters/ledger/sqlite-ledger\\.ts$" },
+    },
     // ── interfaces ───────────────────────────────────────────────────────────────────────────────────────────────────
     {
       name: "interfaces-name-no-adapter",

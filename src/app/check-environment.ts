@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readCandidate } from "../adapters/environments/freeze.js";
-import { createLocalExecutor } from "../adapters/executors/local.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import type { Executor } from "../core/ports/executor.js";
@@ -11,6 +10,7 @@ import type { Stage } from "../core/protocol/environment.js";
 import { AttemptFolders } from "../research/engine/attempt-folders.js";
 import { stageExecution } from "../research/engine/stage-execution.js";
 import { freezeFolder, type Host, type ReadyEnvironment, readyEnvironment } from "./environments.js";
+import { withExecutor } from "./executors.js";
 import { gpusFor } from "./gpus.js";
 
 /** One thing that a candidate must not be able to do, with what happened when it was tried. */
@@ -36,10 +36,7 @@ export async function checkEnvironment(host: Host, folder: string, progress: (li
   assertUsable(await probeSandbox());
   gpusFor(frozen.environment, host, "bubblewrap");
   const key = `check-${process.pid}-${randomBytes(4).toString("hex")}`;
-  const executor = createLocalExecutor({ root: host.cache.folder("executors", key) });
-  const scratch = host.cache.folder("scratch", key);
-  try {
-    await mkdir(scratch, { recursive: true, mode: 0o755 });
+  return withExecutor(host, key, async ({ executor, scratch }) => {
     for (const note of loaded.notes) progress(note);
     const ready = await readyEnvironment(host, frozen, executor, "bubblewrap", progress);
     const candidate = await readCandidate(loaded.folder, loaded.baseline);
@@ -55,11 +52,7 @@ export async function checkEnvironment(host: Host, folder: string, progress: (li
       stages: frozen.environment.stages.map((stage) => `${stage.name} (${stage.trust})`),
       proofs,
     };
-  } finally {
-    await executor.close();
-    await rm(scratch, { recursive: true, force: true });
-    await rm(host.cache.folder("executors", key), { recursive: true, force: true });
-  }
+  });
 }
 
 interface Attack {

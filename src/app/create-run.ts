@@ -3,14 +3,13 @@ import { cpus, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { type CandidateFiles, type FrozenEnvironment, readCandidate } from "../adapters/environments/freeze.js";
 import { HookFiles } from "../adapters/hooks/hook-files.js";
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { organizationNamed } from "../core/organizations/registry.js";
 import type { GpuPool } from "../core/ports/gpus.js";
 import type { BudgetLimits } from "../core/protocol/budget.js";
 import type { ReusedCalibration } from "../core/protocol/calibration.js";
 import { candidateDigest } from "../core/protocol/candidate.js";
-import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
+import { canonicalJson } from "../core/protocol/canonical.js";
 import type { QueuedCandidate } from "../core/protocol/commands.js";
 import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
@@ -23,6 +22,7 @@ import { gpusFor } from "./gpus.js";
 import { type HookWishes, keepGiven } from "./hooks.js";
 import { type KnownCalibration, knownCalibration } from "./known-calibration.js";
 import { knownGate } from "./known-gate.js";
+import { ledgerAt } from "./ledgers.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
 import type { Project } from "./project.js";
@@ -115,7 +115,7 @@ export async function recordStart(
   environmentFolder: string | null,
 ): Promise<void> {
   const folder = project.runFolder(configuration.run);
-  const ledger = openSqliteLedger(folder, { mode: "create", blobFolder: project.blobFolder });
+  const ledger = ledgerAt(project, folder, "create");
   try {
     if (environmentFolder !== null)
       await writeFile(join(folder, originFile), canonicalJson({ environmentFolder: resolve(environmentFolder) } satisfies RunOrigin));
@@ -245,9 +245,4 @@ export async function thisHost(gpus: GpuPool): Promise<RunConfiguration["host"]>
 export async function readOrigin(runFolder: string): Promise<RunOrigin | null> {
   const text = await readFile(join(runFolder, originFile), "utf8").catch(() => null);
   return text === null ? null : (JSON.parse(text) as RunOrigin);
-}
-
-/** Scratch and executor folders of one run on this machine: named by where the run lies, so that two projects never share one. */
-export function runKey(runFolder: string): string {
-  return digestOfValue(resolve(runFolder)).slice(0, 24);
 }

@@ -1,4 +1,3 @@
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { refuseUnfinished } from "../core/harness/decide/extend.js";
 import { configurationOf } from "../core/harness/state.js";
 import { Run } from "../research/runner/run.js";
@@ -6,6 +5,7 @@ import { type BudgetChange, changedBudget } from "./budget-change.js";
 import { refuseChangedEnvironment } from "./changed-environment.js";
 import { frozenByDigest, type Host } from "./environments.js";
 import { reasonAfterLook } from "./heldout-looked.js";
+import { ledgerAt } from "./ledgers.js";
 import type { Project } from "./project.js";
 
 export interface ExtendRequest extends BudgetChange {
@@ -22,7 +22,7 @@ export interface ExtendRequest extends BudgetChange {
  */
 export async function extendRun(project: Project, host: Host, name: string, request: ExtendRequest): Promise<void> {
   const folder = project.existingRun(name);
-  const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
+  const ledger = ledgerAt(project, folder, "own");
   try {
     const run = Run.open(ledger, Date.now);
     refuseUnfinished(run.state);

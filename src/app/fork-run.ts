@@ -4,7 +4,6 @@ import { copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { copyPrefix } from "../adapters/ledger/copy-prefix.js";
 import { syncFolder } from "../adapters/ledger/run-files.js";
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import { RefusedError } from "../core/protocol/errors.js";
@@ -20,6 +19,7 @@ import { frozenByDigest, type Host } from "./environments.js";
 import { gpusFor } from "./gpus.js";
 import { reasonAfterLook } from "./heldout-looked.js";
 import { type InspectedRun, inspectRun } from "./inspect.js";
+import { ledgerAt } from "./ledgers.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
 import type { Project } from "./project.js";
@@ -97,7 +97,7 @@ function recordFork(
   request: ForkRequest,
   { from, own, afterHeldoutLook, gone }: Forked,
 ): void {
-  const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
+  const ledger = ledgerAt(project, folder, "own");
   try {
     const run = Run.open(ledger, Date.now);
     const configuration = { ...own, ...changedBudget(run.state, request) };

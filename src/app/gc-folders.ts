@@ -1,8 +1,8 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { abandonedRuntimeFolders, isSupervised } from "../adapters/executors/abandoned.js";
-import { runKey } from "./create-run.js";
 import type { Host } from "./environments.js";
+import { runKey } from "./executors.js";
 import type { Project } from "./project.js";
 
 /** A folder that may go. */

@@ -1,6 +1,4 @@
-import { mkdir, rm } from "node:fs/promises";
 import { cpus, hostname, totalmem, userInfo } from "node:os";
-import { createLocalExecutor } from "../adapters/executors/local.js";
 import { type Look, openSealed } from "../adapters/ledger/sealed.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { configurationOf, type Trial, trialNamed } from "../core/harness/state.js";
@@ -8,8 +6,8 @@ import { candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { type LookHost, lookAtHeldout } from "../research/engine/heldout-look.js";
-import { runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
+import { runKey, withExecutor } from "./executors.js";
 import { gpusFor } from "./gpus.js";
 import type { InspectedRun } from "./inspect.js";
 import { expectedSurroundings } from "./run-surroundings.js";
@@ -71,10 +69,7 @@ async function measure(
 ): Promise<Awaited<ReturnType<typeof lookAtHeldout>>> {
   const configuration = configurationOf(inspected.state);
   const key = `${runKey(inspected.folder)}-look-${process.pid}`;
-  const executor = createLocalExecutor({ root: host.cache.folder("executors", key) });
-  const scratch = host.cache.folder("scratch", key);
-  try {
-    await mkdir(scratch, { recursive: true, mode: 0o755 });
+  return withExecutor(host, key, async ({ executor, scratch }) => {
     const frozen = await frozenByDigest(host, configuration.environmentDigest);
     const expected = await expectedSurroundings(host, inspected.folder, frozen, false);
     const { prepared, data } = await readyEnvironment(host, frozen, executor, configuration.sandbox, progress, expected);
@@ -96,11 +91,7 @@ async function measure(
     };
     const manifest = candidateManifest.parse(JSON.parse(new TextDecoder().decode(inspected.ledger.blob(trial.candidate.blob))));
     return await lookAtHeldout(lookHost, `look-${trial.id}`, manifest, configuration.environment.seed);
-  } finally {
-    await executor.close();
-    await rm(scratch, { recursive: true, force: true });
-    await rm(host.cache.folder("executors", key), { recursive: true, force: true });
-  }
+  });
 }
 
 function lookOf(

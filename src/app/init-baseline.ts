@@ -1,7 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, rm } from "node:fs/promises";
 import { readCandidate } from "../adapters/environments/freeze.js";
-import { createLocalExecutor } from "../adapters/executors/local.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { pipelineStages } from "../core/harness/decide/measurements.js";
@@ -10,6 +8,7 @@ import { digestOf } from "../core/protocol/canonical.js";
 import type { Environment } from "../core/protocol/environment.js";
 import { type AloneResult, measureAlone } from "../research/engine/measure-alone.js";
 import { freezeFolder, type Host, type ReadyEnvironment, readyEnvironment } from "./environments.js";
+import { withExecutor } from "./executors.js";
 import { gpusFor } from "./gpus.js";
 import { hintsFor } from "./init-hints.js";
 
@@ -53,19 +52,12 @@ export async function measureBaseline(
   assertUsable(await probeSandbox());
   const { loaded, frozen } = await freezeFolder(host, folder);
   const key = `init-${process.pid}-${randomBytes(4).toString("hex")}`;
-  const executor = createLocalExecutor({ root: host.cache.folder("executors", key) });
-  const scratch = host.cache.folder("scratch", key);
-  try {
-    await mkdir(scratch, { recursive: true, mode: 0o755 });
+  return withExecutor(host, key, async ({ executor, scratch }) => {
     const ready = await readyEnvironment(host, frozen, executor, "bubblewrap", listener.progress);
     const candidate = await readCandidate(loaded.folder, loaded.baseline);
     const seed = frozen.environment.seed + seedOffset;
     return await one({ host, executor, ready, candidate, scratch, id: `${key}/baseline`, seed, folder: loaded.folder, listener, signal });
-  } finally {
-    await executor.close();
-    await rm(scratch, { recursive: true, force: true });
-    await rm(host.cache.folder("executors", key), { recursive: true, force: true });
-  }
+  });
 }
 
 interface Once {

@@ -1,9 +1,9 @@
 import { isOwned, readOwnerInfo } from "../adapters/ledger/owner.js";
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { foldVersion, replay } from "../core/harness/evolve.js";
 import { initialState, type RunState } from "../core/harness/state.js";
 import { organizationNamed } from "../core/organizations/registry.js";
 import type { Ledger } from "../core/ports/ledger.js";
+import { ledgerAt } from "./ledgers.js";
 import type { Project } from "./project.js";
 
 export interface InspectedRun {
@@ -19,7 +19,7 @@ export interface InspectedRun {
 /** Reads a run as it stands, beside its owner if it has one. */
 export function inspectRun(project: Project, name: string): InspectedRun {
   const folder = project.existingRun(name);
-  const ledger = openSqliteLedger(folder, { mode: "read", blobFolder: project.blobFolder });
+  const ledger = ledgerAt(project, folder, "read");
   const checkpoint = ledger.loadCheckpoint(foldVersion);
   const state = checkpoint === null ? initialState() : (JSON.parse(checkpoint.state) as RunState);
   replay(state, ledger.read(state.version));

@@ -1,5 +1,4 @@
 import { askOwner } from "../adapters/ledger/owner-socket.js";
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { isRunning } from "../core/harness/due.js";
 import { configurationOf } from "../core/harness/state.js";
 import type { OperatorCommand } from "../core/protocol/commands.js";
@@ -7,6 +6,7 @@ import { RefusedError } from "../core/protocol/errors.js";
 import { Run } from "../research/runner/run.js";
 import { HookDelivery } from "./hook-delivery.js";
 import { inspectRun } from "./inspect.js";
+import { ledgerAt } from "./ledgers.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { type CandidateMessage, longestMessage, type Performed, perform } from "./perform.js";
 import type { Project } from "./project.js";
@@ -25,7 +25,7 @@ export async function operate(project: Project, name: string, command: OperatorC
   const folder = project.existingRun(name);
   const answer = await askOwner(folder, command, command.type === "add_candidate" ? { maxLength: longestMessageTo(project, name) } : {});
   if (answer !== null) return { by: "owner", ...(answer.result as Performed) };
-  const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
+  const ledger = ledgerAt(project, folder, "own");
   try {
     const run = Run.open(ledger, Date.now);
     // The time since the last owner's last sign of life is nobody's active time.

@@ -2,9 +2,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import type { Progress } from "../adapters/environments/runtime.js";
-import { createLocalExecutor } from "../adapters/executors/local.js";
 import { serveOwner } from "../adapters/ledger/owner-socket.js";
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { isRunning } from "../core/harness/due.js";
@@ -18,12 +16,13 @@ import { Run } from "../research/runner/run.js";
 import { Runner } from "../research/runner/runner.js";
 import { sessionAgentsOf } from "./agents.js";
 import { refuseChangedEnvironment } from "./changed-environment.js";
-import { runKey } from "./create-run.js";
 import { frozenByDigest, type Host, readyEnvironment } from "./environments.js";
+import { executorAt, runKey } from "./executors.js";
 import { gpusFor } from "./gpus.js";
 import { HookDelivery } from "./hook-delivery.js";
 import type { HookWishes } from "./hooks.js";
 import { rememberCalibrations } from "./known-calibration.js";
+import { ledgerAt } from "./ledgers.js";
 import { loadModelConfiguration, type ModelConfiguration } from "./model-configuration.js";
 import { isOptimizer, prepareOptimizers } from "./optimizers.js";
 import { longestMessage, perform } from "./perform.js";
@@ -60,8 +59,8 @@ export async function ownRun(
   },
 ): Promise<OwnedRun> {
   const folder = project.existingRun(name);
-  const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
-  const executor = createLocalExecutor({ root: host.cache.folder("executors", runKey(folder)) });
+  const ledger = ledgerAt(project, folder, "own");
+  const executor = executorAt(host, runKey(folder));
   let hooks: HookDelivery | null = null;
   try {
     const run = Run.open(ledger, Date.now);

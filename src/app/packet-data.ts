@@ -1,13 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { FrozenEnvironment, Inventory } from "../adapters/environments/freeze.js";
 import { describeData, describeFiles } from "../adapters/environments/frozen-files.js";
 import { type DataFolders, prepareData } from "../adapters/environments/prepare-data.js";
 import type { Progress } from "../adapters/environments/runtime.js";
-import { createLocalExecutor } from "../adapters/executors/local.js";
 import type { Packet } from "../core/protocol/packet.js";
 import type { Host } from "./environments.js";
+import { withExecutor } from "./executors.js";
 
 /** Data of a packet: what there is, what goes in, what stays. */
 export interface PackedData {
@@ -55,13 +54,7 @@ function broughtFolder({ dataFolder, environment }: FrozenEnvironment, part: (ty
   return dataFolder === null || environment.data?.[part] == null ? null : join(dataFolder, part);
 }
 
-async function preparedData(host: Host, frozen: FrozenEnvironment, { sandbox, progress }: Choice): Promise<DataFolders> {
-  const root = host.cache.folder("executors", `${randomBytes(6).toString("hex")}-pack-${process.pid}`);
-  const executor = createLocalExecutor({ root });
-  try {
-    return await prepareData(frozen, host.cache, executor, sandbox, progress);
-  } finally {
-    await executor.close();
-    await rm(root, { recursive: true, force: true });
-  }
+function preparedData(host: Host, frozen: FrozenEnvironment, { sandbox, progress }: Choice): Promise<DataFolders> {
+  const key = `${randomBytes(6).toString("hex")}-pack-${process.pid}`;
+  return withExecutor(host, key, ({ executor }) => prepareData(frozen, host.cache, executor, sandbox, progress));
 }

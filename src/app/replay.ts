@@ -1,12 +1,12 @@
 import { rm } from "node:fs/promises";
 import { openMemoryLedger } from "../adapters/ledger/memory-ledger.js";
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { organizationNamed } from "../core/organizations/registry.js";
 import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
 import { type Redecided, redecide } from "../research/replay/redecide.js";
 import { type Replayed, replayRun } from "../research/replay/replay-run.js";
+import { ledgerAt, openRun } from "./ledgers.js";
 import type { Project } from "./project.js";
 import { reanswerer } from "./reanswer.js";
 import type { Secrets } from "./secrets.js";
@@ -21,10 +21,10 @@ export interface ReplayReport extends Replayed {
  * null: it is kept in memory and forgotten.
  */
 export async function replayRecorded(project: Project, name: string, keepAs: string | null, secrets: Secrets): Promise<ReplayReport> {
-  const source = openSqliteLedger(project.existingRun(name), { mode: "read", blobFolder: project.blobFolder });
+  const source = openRun(project, name, "read");
   try {
     const folder = keepAs === null ? null : freeFolder(project, keepAs);
-    const target = folder === null ? openMemoryLedger() : openSqliteLedger(folder, { mode: "create", blobFolder: project.blobFolder });
+    const target = folder === null ? openMemoryLedger() : ledgerAt(project, folder, "create");
     try {
       const { redact } = secrets;
       const replayed = await replayRun({ source, target, redact, reanswer: reanswerer(secrets) });
@@ -51,7 +51,7 @@ export interface PolicyChange {
 
 /** Decides a recorded run under another policy, up to the first question that is not on record. */
 export function redecideRecorded(project: Project, name: string, change: PolicyChange): Redecided {
-  const source = openSqliteLedger(project.existingRun(name), { mode: "read", blobFolder: project.blobFolder });
+  const source = openRun(project, name, "read");
   try {
     return redecide(source, (recorded) => ({
       ...recorded,

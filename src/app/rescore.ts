@@ -1,8 +1,7 @@
 import { randomBytes, randomInt } from "node:crypto";
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
-import { createLocalExecutor } from "../adapters/executors/local.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
 import { drawsOf } from "../core/harness/draw.js";
@@ -10,6 +9,7 @@ import { digestOf } from "../core/protocol/canonical.js";
 import type { Packet } from "../core/protocol/packet.js";
 import type { AloneHost } from "../research/engine/measure-alone.js";
 import type { Host } from "./environments.js";
+import { withExecutor } from "./executors.js";
 import { gpusFor } from "./gpus.js";
 import { type OpenedPacket, openPacket } from "./packet-open.js";
 import { environmentOfPacket, type RescorePermissions } from "./rescore-environment.js";
@@ -49,40 +49,43 @@ export async function rescorePacket(
 ): Promise<RescoreAnswer> {
   assertUsable(await probeSandbox());
   const key = `${randomBytes(6).toString("hex")}-rescore-${process.pid}`;
-  const work = host.cache.folder("scratch", key);
-  await mkdir(join(work, "attempts"), { recursive: true, mode: 0o755 });
-  const executor = stoppableExecutor(createLocalExecutor({ root: host.cache.folder("executors", key) }), signal);
-  try {
-    const opened = await openPacket(options.file, join(work, "unpacked"));
+  return withExecutor(host, key, async (workplace) => {
+    const { scratch } = workplace;
+    const executor = stoppableExecutor(workplace.executor, signal);
+    const attempts = join(scratch, "attempts");
+    await mkdir(attempts, { mode: 0o755 });
+    const opened = await openPacket(options.file, join(scratch, "unpacked"));
     progress(`packet ${opened.digest}: trial ${opened.packet.trial.id} of ${opened.packet.run}`);
-    const { prepared, differences } = await environmentOfPacket(host, opened, executor, work, options, progress);
-    const blobs = new Map<string, Uint8Array>();
-    const alone: AloneHost = {
-      prepared,
-      executor,
-      sandbox: "bubblewrap",
-      giveToSandbox,
-      hostEnvironment: host.variables,
-      scratch: join(work, "attempts"),
-      gpus: gpusFor(prepared.environment, host, "bubblewrap"),
-      blob: (digest) => opened.contents.get(digest) ?? new Uint8Array(),
-      putBlob: (bytes) => {
-        blobs.set(digestOf(bytes), bytes);
-        return { blob: digestOf(bytes), bytes: bytes.byteLength };
-      },
-    };
-    const pairs = new PacketPairs(alone, opened.packet, (digest) => blobs.get(digest) ?? new Uint8Array(), progress);
-    const rescored = await pairs.measure(freshSeeds(opened, options));
+    const { prepared, differences } = await environmentOfPacket(host, opened, executor, scratch, options, progress);
+    const rescored = await pairsOf(host, opened, { prepared, executor, scratch: attempts }, progress).measure(freshSeeds(opened, options));
     return {
       ...identityOf(options.file, opened),
       ...rescored,
       differences: [...(await machineDifferences(opened.packet)), ...differences],
     };
-  } finally {
-    await executor.close();
-    await rm(work, { recursive: true, force: true });
-    await rm(host.cache.folder("executors", key), { recursive: true, force: true });
-  }
+  });
+}
+
+function pairsOf(
+  host: Host,
+  { packet, contents }: OpenedPacket,
+  place: Pick<AloneHost, "prepared" | "executor" | "scratch">,
+  progress: (line: string) => void,
+): PacketPairs {
+  const blobs = new Map<string, Uint8Array>();
+  const alone: AloneHost = {
+    ...place,
+    sandbox: "bubblewrap",
+    giveToSandbox,
+    hostEnvironment: host.variables,
+    gpus: gpusFor(place.prepared.environment, host, "bubblewrap"),
+    blob: (digest) => contents.get(digest) ?? new Uint8Array(),
+    putBlob: (bytes) => {
+      blobs.set(digestOf(bytes), bytes);
+      return { blob: digestOf(bytes), bytes: bytes.byteLength };
+    },
+  };
+  return new PacketPairs(alone, packet, (digest) => blobs.get(digest) ?? new Uint8Array(), progress);
 }
 
 function freshSeeds({ packet }: OpenedPacket, { pairs, seed }: RescoreOptions): number[] {

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { LedgerSchemaError } from "../core/ports/ledger-errors.js";
 import { inspectRun } from "./inspect.js";
+import { ledgerAt } from "./ledgers.js";
 import type { Project } from "./project.js";
 
 /**
@@ -13,7 +13,7 @@ export async function removeUnborn(project: Project, name: string): Promise<bool
   if (!isSuspect(project, name)) return false;
   const folder = project.existingRun(name);
   // The lock first: whoever has it may be about to record the start.
-  const ledger = openSqliteLedger(folder, { mode: "own", blobFolder: project.blobFolder });
+  const ledger = ledgerAt(project, folder, "own");
   const isEmpty = ledger.head === 0;
   if (isEmpty) await rm(folder, { recursive: true, force: true });
   ledger.close();

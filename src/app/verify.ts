@@ -1,4 +1,3 @@
-import { openSqliteLedger } from "../adapters/ledger/sqlite-ledger.js";
 import { verifyLedger } from "../adapters/ledger/verify.js";
 import { decide } from "../core/harness/decide.js";
 import { evolve } from "../core/harness/evolve.js";
@@ -7,6 +6,7 @@ import type { Ledger } from "../core/ports/ledger.js";
 import { canonicalJson } from "../core/protocol/canonical.js";
 import { parseEvent, type StoredRunEvent } from "../core/protocol/events.js";
 import { trialRecords } from "../research/engine/trial-records.js";
+import { ledgerAt } from "./ledgers.js";
 import type { Project } from "./project.js";
 
 export interface VerifiedRun {
@@ -31,7 +31,7 @@ export async function verifyRun(project: Project, name: string): Promise<Verifie
   });
   const known = { events: report.events, blobs: report.blobs.checked, chain: report.chain };
   if (!report.ok) return { ...known, ok: false, problem: report.firstBad?.message ?? "the ledger does not check out" };
-  const ledger = openSqliteLedger(folder, { mode: "read", blobFolder: project.blobFolder });
+  const ledger = ledgerAt(project, folder, "read");
   try {
     const problem = refold(ledger);
     return { ...known, ok: problem === null, problem };

@@ -2,8 +2,9 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, utimesSync, writeFileSyn
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openSqliteLedger } from "../../src/adapters/ledger/sqlite-ledger.js";
-import { createRun, runKey } from "../../src/app/create-run.js";
+import { createRun } from "../../src/app/create-run.js";
 import { type Host, openHost } from "../../src/app/environments.js";
+import { runKey } from "../../src/app/executors.js";
 import { extendRun } from "../../src/app/extend-run.js";
 import { forkRun } from "../../src/app/fork-run.js";
 import { collectGarbage, type GarbageKind, type GarbageReport } from "../../src/app/gc.js";

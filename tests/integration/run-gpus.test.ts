@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocalExecutor } from "../../src/adapters/executors/local.js";
-import { runKey } from "../../src/app/create-run.js";
+import { runKey } from "../../src/app/executors.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { Project } from "../../src/app/project.js";
 import type { StoredRunEvent } from "../../src/core/protocol/events.js";

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runKey } from "../../src/app/create-run.js";
+import { runKey } from "../../src/app/executors.js";
 import { Project } from "../../src/app/project.js";
 import { drawsOf } from "../../src/core/harness/draw.js";
 import type { StoredRunEvent } from "../../src/core/protocol/events.js";

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runKey } from "../../src/app/create-run.js";
+import { runKey } from "../../src/app/executors.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { Project } from "../../src/app/project.js";
 import type { RunState } from "../../src/core/harness/state.js";

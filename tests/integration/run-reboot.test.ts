@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { identify } from "../../src/adapters/executors/process-identity.js";
-import { runKey } from "../../src/app/create-run.js";
+import { runKey } from "../../src/app/executors.js";
 import { Project } from "../../src/app/project.js";
 import { commandLine, drive, driven } from "../support/drive.js";
 import { of } from "../support/events.js";
