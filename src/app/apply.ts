@@ -6,8 +6,8 @@ import { organizationNamed } from "../core/organizations/registry.js";
 import { type CandidateFile, type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
-import { readOrigin } from "./create-run.js";
 import type { InspectedRun } from "./inspect.js";
+import { readOrigin } from "./run-origin.js";
 
 export interface Applied {
   readonly trial: string;

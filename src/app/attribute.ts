@@ -12,11 +12,12 @@ import { type AttributionPlan, nameOf, sameTree, type Units } from "../research/
 import { smallestTree } from "../research/attribution/smallest.js";
 import { countedValue, gainOverBaseline } from "../research/report/summary.js";
 import { type AttributionNames, attributionNames, isOf, listNameOf, planOf, readAttribution, winnerOf } from "./attribution.js";
-import { type QueuedFiles, readOrigin } from "./create-run.js";
 import { freezeFolder, frozenByDigest, type Host } from "./environments.js";
 import { type InspectedRun, inspectRun } from "./inspect.js";
 import { createListRun } from "./list-run.js";
 import type { Project } from "./project.js";
+import type { QueuedFiles } from "./record-start.js";
+import { readOrigin } from "./run-origin.js";
 import { removeUnborn } from "./unborn.js";
 
 export interface AttributionRequest {
@@ -212,7 +213,7 @@ async function make(
   const { environmentDigest, environmentFolder, promotion, parallel, sandbox } = task;
   const frozen = await frozenOf(host, environmentDigest, environmentFolder);
   const starting = { baseline: filesOf(baseline), references: [], queue };
-  await createListRun(project, { name, frozen, environmentFolder, starting, promotion, seed, parallel, sandbox });
+  await createListRun(project, host, { name, frozen, environmentFolder, starting, promotion, seed, parallel, sandbox });
 }
 
 /** From the cache; where that is gone, from the folder that it came from, if its files are the same still. */

@@ -1,11 +1,10 @@
-import { type FrozenEnvironment, readCandidate } from "../adapters/environments/freeze.js";
+import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
 import type { LoadedEnvironment } from "../adapters/environments/load.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
 import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { RunConfiguration } from "../core/protocol/run.js";
-import { thisHost } from "./create-run.js";
 import { freezeFolder, type Host } from "./environments.js";
 import { gpusFor } from "./gpus.js";
 import { inspectRun } from "./inspect.js";
@@ -13,6 +12,8 @@ import { knownCalibration } from "./known-calibration.js";
 import { createListRun } from "./list-run.js";
 import { hostFingerprint, type MeasuredSubject, neighboursThatCount } from "./measurement-key.js";
 import type { Project } from "./project.js";
+import { ownStartingFiles } from "./record-start.js";
+import { thisHost } from "./this-host.js";
 
 /** Copies of an environment's baseline as trials, under the rule in force. */
 export interface GateRequest extends Pick<RunConfiguration, "seed" | "parallel" | "sandbox"> {
@@ -51,7 +52,7 @@ export async function planGate(project: Project, host: Host, request: GateReques
     promotion,
     measurements: measurementsOf(frozen, promotion, request.copies),
     measurementMs: await measurementMs(host, frozen, subject),
-    create: () => create(project, { ...wanted, loaded, run }),
+    create: () => create(project, host, { ...wanted, loaded, run }),
   };
 }
 
@@ -122,20 +123,18 @@ async function measurementMs(host: Host, frozen: FrozenEnvironment, subject: Mea
 
 async function create(
   project: Project,
+  host: Host,
   { loaded, frozen, promotion, run, request }: Wanted & { readonly loaded: LoadedEnvironment; readonly run: string },
 ): Promise<void> {
-  const baseline = await readCandidate(loaded.folder, loaded.baseline);
-  const references = await Promise.all(
-    loaded.references.map(async ({ name, files }) => ({ name, files: await readCandidate(loaded.folder, files) })),
-  );
+  const own = await ownStartingFiles(loaded);
   const queue = Array.from({ length: request.copies }, (_, index) => ({
     base: "t0",
     hypothesis: `copy ${index + 1} of the baseline: no better by construction`,
     submitter: "calibrate",
     move: { copy: index + 1 },
-    files: baseline,
+    files: own.baseline,
   }));
   const { environmentFolder, seed, parallel, sandbox } = request;
-  const starting = { baseline, references, queue };
-  await createListRun(project, { name: run, frozen, environmentFolder, starting, promotion, seed, parallel, sandbox });
+  const starting = { ...own, queue };
+  await createListRun(project, host, { name: run, frozen, environmentFolder, starting, promotion, seed, parallel, sandbox });
 }

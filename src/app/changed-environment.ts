@@ -4,8 +4,8 @@ import { loadEnvironment } from "../adapters/environments/load.js";
 import { changedMounts } from "../adapters/environments/surroundings.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import { RefusedError } from "../core/protocol/errors.js";
-import { readOrigin } from "./create-run.js";
 import { frozenByDigest, type Host } from "./environments.js";
+import { readOrigin } from "./run-origin.js";
 
 /**
  * Refuses to go on measuring under an environment whose files changed since the run was started.

@@ -8,13 +8,14 @@ import type { ManifestReference } from "../core/protocol/ids.js";
 import { byteLength } from "../research/roles/prompt.js";
 import { roleNamed, roleNames } from "../research/roles/registry.js";
 import type { Blobs } from "../research/roles/role.js";
-import { callLimits, type RunRequest } from "./create-run.js";
+import type { RunRequest } from "./create-run.js";
 import { freezeFolder, type Host } from "./environments.js";
 import { loadModelConfiguration } from "./model-configuration.js";
 import { modelPrefix } from "./model-names.js";
 import { frozenOf } from "./model-researchers.js";
 import type { Project } from "./project.js";
 import { chooseResearchers } from "./researchers.js";
+import { callLimits } from "./run-configuration.js";
 
 /** US dollars and tokens of language models. */
 interface Use {

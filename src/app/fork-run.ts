@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, renameSync } from "node:fs";
-import { copyFile, rm } from "node:fs/promises";
+import { renameSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { copyPrefix } from "../adapters/ledger/copy-prefix.js";
 import { syncFolder } from "../adapters/ledger/run-files.js";
@@ -14,7 +14,6 @@ import { Run } from "../research/runner/run.js";
 import { refuseMisplacedAgents } from "./agents.js";
 import { type BudgetChange, changedBudget } from "./budget-change.js";
 import { refuseChangedEnvironment } from "./changed-environment.js";
-import { originFile, readOrigin, refuseMisfits, refuseMissingKeys, refuseTaken, thisHost } from "./create-run.js";
 import { frozenByDigest, type Host } from "./environments.js";
 import { gpusFor } from "./gpus.js";
 import { reasonAfterLook } from "./heldout-looked.js";
@@ -24,7 +23,10 @@ import { loadModelConfiguration } from "./model-configuration.js";
 import { missingKeys } from "./model-researchers.js";
 import type { Project } from "./project.js";
 import { type ChosenResearchers, chooseResearchers, type ResearcherChoice } from "./researchers.js";
+import { copyOrigin, readOrigin } from "./run-origin.js";
+import { refuseMisfits, refuseMissingKeys, refuseTaken } from "./run-refusals.js";
 import { secretsOf } from "./secrets.js";
+import { thisHost } from "./this-host.js";
 
 export interface ForkRequest extends BudgetChange {
   readonly name: string;
@@ -60,8 +62,7 @@ export async function forkRun(project: Project, host: Host, source: string, requ
     const { chain, gone } = copyPrefix(inspected.folder, temporary, { blobFolder: project.blobFolder, until });
     const from = { run: source, sequence: until, chain, trial: request.at };
     recordFork(project, temporary, inspected.state, request, { from, own, afterHeldoutLook, gone });
-    const origin = join(inspected.folder, originFile);
-    if (existsSync(origin)) await copyFile(origin, join(temporary, originFile));
+    await copyOrigin(inspected.folder, temporary);
     refuseTaken(project, request.name);
     renameSync(temporary, project.runFolder(request.name));
     syncFolder(join(project.root, "runs"));

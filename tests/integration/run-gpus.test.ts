@@ -4,6 +4,8 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocalExecutor } from "../../src/adapters/executors/local.js";
+import { planGate } from "../../src/app/calibrate-gate.js";
+import { openHost } from "../../src/app/environments.js";
 import { runKey } from "../../src/app/executors.js";
 import { inspectRun } from "../../src/app/inspect.js";
 import { Project } from "../../src/app/project.js";
@@ -91,6 +93,25 @@ describe("GPUs", () => {
     // Who waits has a stage that is not started yet: three were never at work.
     expect(together.length).toBeGreaterThan(0);
     for (const [one, other] of together) expect(one.gpus).not.toBe(other.gpus);
+  });
+
+  it("of a list of known candidates are those that its host may use", async () => {
+    pack([]);
+    const host = { ...(await openHost({ ...lab.variables, TRIALIST_GPUS: "1" })), deviceRoot };
+    const wanted = {
+      environmentFolder: lab.pack,
+      name: "copies",
+      copies: 1,
+      promotion: {},
+      seed,
+      parallel: 1,
+      sandbox: "bubblewrap",
+    } as const;
+    const project = new Project(lab.project);
+    await (await planGate(project, host, wanted)).create();
+    const { state, close } = inspectRun(project, "copies");
+    close();
+    expect(state.configuration?.host.gpus).toEqual(["/dev/nvidia1"]);
   });
 
   it("that a stage of a dead owner still uses stay its own", async () => {
