@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { Cache } from "../adapters/environments/cache.js";
 import { type FrozenEnvironment, freezeEnvironment, openFrozen } from "../adapters/environments/freeze.js";
 import { type LoadedEnvironment, loadEnvironment } from "../adapters/environments/load.js";
-import { type DataFolders, prepareData } from "../adapters/environments/prepare-data.js";
+import { type DataFolders, packagesOf, prepareData } from "../adapters/environments/prepare-data.js";
 import { type Progress, prefixRuntime, pythonRuntime, type Runtime, systemRuntime } from "../adapters/environments/runtime.js";
 import { reachableRuntime } from "../adapters/environments/staged-prefix.js";
 import { Surroundings, type SurroundingsRecord } from "../adapters/environments/surroundings.js";
@@ -95,5 +95,5 @@ async function runtimeOf(host: Host, frozen: FrozenEnvironment, progress: Progre
   const { runtime } = frozen.environment;
   if (runtime === null) return systemRuntime;
   if (runtime.kind === "prefix") return reachableRuntime(prefixRuntime(runtime.use), host.cache, progress);
-  return pythonRuntime(join(frozen.packFolder, runtime.lock), runtime.requires, host.cache, progress);
+  return pythonRuntime(join(frozen.packFolder, runtime.lock), runtime.requires, host.cache, progress, packagesOf(frozen));
 }

@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { adoptFrozen, readForeignInventory } from "../adapters/environments/adopt-frozen.js";
 import { Cache } from "../adapters/environments/cache.js";
@@ -7,6 +6,7 @@ import type { FrozenEnvironment, Inventory } from "../adapters/environments/free
 import { describeData } from "../adapters/environments/frozen-files.js";
 import { digestMount } from "../adapters/environments/mount-digest.js";
 import type { Progress } from "../adapters/environments/runtime.js";
+import { refuseBuilds } from "../adapters/environments/wheel-lock.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
@@ -43,7 +43,7 @@ export async function environmentOfPacket(
   const cache = await Cache.open({ TRIALIST_CACHE: join(work, "cache") });
   const sources = { pack: join(opened.folder, "environment/pack"), ...found };
   const frozen = await adoptFrozen(cache, digest, opened.inventoryText, sources);
-  await refuseBuilds(frozen);
+  for (const lock of locksOf(frozen)) await refuseBuilds(lock);
   const prepared = await ready(host, frozen, found, executor, progress);
   const differences = [...(await dataDifferences(opened, prepared)), ...(await mountDifferences(inventory))];
   return { prepared, differences };
@@ -57,9 +57,6 @@ async function ready(
   progress: Progress,
 ): Promise<PreparedEnvironment> {
   const isPrepared = frozen.environment.data?.prepare != null;
-  // Building a package runs its code outside every sandbox: a packet's runtime is installed from wheels alone.
-  process.env["PIP_ONLY_BINARY"] = ":all:";
-  process.env["UV_NO_BUILD"] = "1";
   if (isPrepared && (found.public !== null || found.inloop !== null)) return readyWithData(host, frozen, found, "bubblewrap", progress);
   return (await readyEnvironment(host, frozen, executor, "bubblewrap", progress)).prepared;
 }
@@ -117,21 +114,9 @@ async function sameData(folder: string, digest: string | null): Promise<string> 
   });
 }
 
-/** @throws RefusedError for a lock that would have a package built, or fetched from where it says */
-async function refuseBuilds({ environment, packFolder }: FrozenEnvironment): Promise<void> {
-  const { runtime, data } = environment;
-  const locks = [runtime?.kind === "python" ? runtime.lock : null, data?.prepareRuntime ?? null].filter((path) => path !== null);
-  for (const lock of locks) {
-    const text = await readFile(join(packFolder, lock), "utf8");
-    const line = text.split("\n").find((each) => /--no-binary|^\s*[A-Za-z0-9][A-Za-z0-9._-]*(\[[^\]]*\])?\s*@/.test(each));
-    if (line === undefined) continue;
-    throw new RefusedError({
-      expected: "a lock of packages that need no building, from this machine's own registry",
-      found: JSON.stringify(line.trim().slice(0, 200)),
-      where: lock,
-      todo: "Building a package runs its code outside of the sandbox: make the environment by hand if you trust it.",
-    });
-  }
+function locksOf({ environment: { runtime, data }, packFolder }: FrozenEnvironment): string[] {
+  const named = [runtime?.kind === "python" ? runtime.lock : null, data?.prepareRuntime ?? null];
+  return named.filter((path) => path !== null).map((path) => join(packFolder, path));
 }
 
 async function dataDifferences({ packet }: OpenedPacket, { data }: PreparedEnvironment): Promise<string[]> {

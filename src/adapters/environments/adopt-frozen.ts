@@ -66,7 +66,7 @@ export async function adoptFrozen(cache: Cache, digest: Digest, text: string, so
   }
   await writeFile(join(folder, canariesFile), "{}");
   await writeFile(join(folder, inventoryFile), text);
-  return openFrozen(cache, digest);
+  return { ...(await openFrozen(cache, digest)), from: "elsewhere" };
 }
 
 async function place(source: string, target: string, executable: boolean): Promise<void> {

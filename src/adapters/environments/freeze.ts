@@ -27,6 +27,8 @@ export interface FrozenEnvironment {
   readonly dataFolder: string | null;
   /** Digests of its mounts, in the contract's order. */
   readonly mounts: readonly Digest[];
+  /** Whose programs we may run outside of the sandbox: the packages of one from elsewhere are never built. */
+  readonly from: "here" | "elsewhere";
 }
 
 /** A candidate as it lies in files, with their bytes. */
@@ -98,6 +100,7 @@ export async function openFrozen(cache: Cache, digest: Digest): Promise<FrozenEn
     contextFolder: inventory.context === null ? null : join(folder, "context"),
     dataFolder: bringsData(inventory.environment) ? join(folder, "data") : null,
     mounts: inventory.mounts,
+    from: "here",
   };
 }
 

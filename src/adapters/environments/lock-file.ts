@@ -12,7 +12,7 @@ const registryOption = /^(--index-url|--extra-index-url|--find-links|--trusted-h
 const relock = "write the lock with hashes, for example: uv pip compile --generate-hashes requirements.in -o LOCK";
 
 /** Joins continued lines (`\` at the end) and drops comments; keeps the number of the first line. */
-function logicalLines(text: string): { line: number; text: string }[] {
+export function logicalLines(text: string): { line: number; text: string }[] {
   const joined: { line: number; text: string }[] = [];
   let open: { line: number; text: string } | null = null;
   for (const [index, raw] of text.split(/\r?\n/).entries()) {

@@ -16,6 +16,7 @@ import { type FileRecord, firstDifference, openRegular, recordFolder } from "./f
 import { listFolder } from "./folder-files.js";
 import { canariesFile, type FrozenEnvironment } from "./freeze.js";
 import { preparationFolder } from "./pack-layout.js";
+import type { Packages } from "./python-installer.js";
 import { type Progress, pythonRuntime, type Runtime, systemRuntime } from "./runtime.js";
 
 /** The data could not be prepared, or is not what was prepared. */
@@ -159,6 +160,11 @@ async function dataKey(frozen: FrozenEnvironment, data: PreparedData): Promise<D
   });
 }
 
+/** What a runtime of an environment may be made of. */
+export function packagesOf({ from }: FrozenEnvironment): Packages {
+  return from === "elsewhere" ? "wheels" : "any";
+}
+
 function pythonOf(frozen: FrozenEnvironment): string {
   const { runtime } = frozen.environment;
   return runtime?.kind === "python" ? runtime.requires : ">=3.9";
@@ -176,7 +182,7 @@ async function prepare(
   const runtime =
     data.prepareRuntime === null
       ? systemRuntime
-      : await pythonRuntime(join(frozen.packFolder, data.prepareRuntime), pythonOf(frozen), cache, progress);
+      : await pythonRuntime(join(frozen.packFolder, data.prepareRuntime), pythonOf(frozen), cache, progress, packagesOf(frozen));
   progress(`preparing the data of ${frozen.environment.name} (once; kept in the cache)`);
   const temporary = `${folder}.${randomBytes(6).toString("hex")}.partial`;
   try {

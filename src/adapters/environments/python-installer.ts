@@ -3,10 +3,21 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { TrialistError } from "../../core/protocol/errors.js";
 import type { PythonInterpreter } from "./python-interpreter.js";
+import { refuseBuilds } from "./wheel-lock.js";
 
 /** A runtime could not be built. */
 export class RuntimeBuildError extends TrialistError {
   readonly kind = "infrastructure";
+}
+
+/** `wheels`: nothing is built, since building a package runs its code outside of every sandbox. */
+export type Packages = "any" | "wheels";
+
+export interface WantedPackages {
+  /** Null: none. */
+  readonly lockFile: string | null;
+  readonly python: PythonInterpreter;
+  readonly packages: Packages;
 }
 
 /** Installs a lock's packages into a virtual environment that has no installer of its own. */
@@ -21,7 +32,8 @@ interface Installer {
  * Makes a virtual environment with exactly what a lock names. It has no pip: what installs stands outside, so that the
  * same lock gives the same runtime on every machine. Bytecode is compiled now, as candidates see it read-only.
  */
-export async function buildVirtualEnvironment(folder: string, lockFile: string | null, python: PythonInterpreter): Promise<void> {
+export async function buildVirtualEnvironment(folder: string, { lockFile, python, packages }: WantedPackages): Promise<void> {
+  if (packages === "wheels" && lockFile !== null) await refuseBuilds(lockFile);
   await must(
     [python.executable, "-m", "venv", "--without-pip", folder],
     "Install the venv module, for example `apt-get install python3-venv`.",
@@ -30,16 +42,22 @@ export async function buildVirtualEnvironment(folder: string, lockFile: string |
   const target = join(folder, "bin", "python");
   const workshop = `${folder}.installer`;
   try {
-    await install(lockFile, target, python, workshop, folder);
+    const found = await installers(target, python, workshop);
+    await install(lockFile, found, packages === "wheels" ? ["--only-binary", ":all:"] : [], { target, folder });
   } finally {
     await rm(workshop, { recursive: true, force: true });
   }
 }
 
-async function install(lockFile: string, target: string, python: PythonInterpreter, workshop: string, folder: string): Promise<void> {
+async function install(
+  lockFile: string,
+  found: readonly Installer[],
+  options: readonly string[],
+  { target, folder }: { readonly target: string; readonly folder: string },
+): Promise<void> {
   const failures: string[] = [];
-  for (const installer of await installers(target, python, workshop)) {
-    const failure = await attempt([...installer.command, "--require-hashes", "-r", lockFile]);
+  for (const installer of found) {
+    const failure = await attempt([...installer.command, ...options, "--require-hashes", "-r", lockFile]);
     if (failure === null) {
       if (!installer.compiles) await compile(target, folder);
       return;

@@ -9,7 +9,7 @@ import { withLock } from "./build-lock.js";
 import type { Cache } from "./cache.js";
 import { hiddenSystemPackages } from "./hidden-packages.js";
 import { lockFaults, namesPackages } from "./lock-file.js";
-import { buildVirtualEnvironment, RuntimeBuildError } from "./python-installer.js";
+import { buildVirtualEnvironment, type Packages, RuntimeBuildError, type WantedPackages } from "./python-installer.js";
 import { findPython, isSystem, type PythonInterpreter } from "./python-interpreter.js";
 
 export type Runtime = PreparedEnvironment["runtime"];
@@ -42,7 +42,13 @@ function readOnly(folder: string): Mount {
  * interpreter and the platform. It is built where it will lie, as it cannot be moved; its marker is written last. Two
  * builders at once: the second waits for the first.
  */
-export async function pythonRuntime(lockFile: string, requires: string, cache: Cache, progress: Progress): Promise<Runtime> {
+export async function pythonRuntime(
+  lockFile: string,
+  requires: string,
+  cache: Cache,
+  progress: Progress,
+  packages: Packages = "any",
+): Promise<Runtime> {
   const { python, lock, name } = await pythonBuild(lockFile, requires);
   const [fault] = lockFaults(lock);
   if (fault !== undefined)
@@ -50,7 +56,9 @@ export async function pythonRuntime(lockFile: string, requires: string, cache: C
   const folder = cache.folder("runtimes", name);
   if (!(await isComplete(folder))) {
     const onWait = (): void => progress("waiting for another process that builds the same Python runtime");
-    await withLock(`${folder}.lock`, onWait, () => build(folder, namesPackages(lock) ? lockFile : null, python, progress));
+    await withLock(`${folder}.lock`, onWait, () =>
+      build(folder, { lockFile: namesPackages(lock) ? lockFile : null, python, packages }, progress),
+    );
   }
   cache.markUsed(folder);
   return {
@@ -73,12 +81,13 @@ export async function runtimeIdentity(runtime: Environment["runtime"], packFolde
   return `python ${(await pythonBuild(join(packFolder, runtime.lock), runtime.requires)).name}`;
 }
 
-async function build(folder: string, lockFile: string | null, python: PythonInterpreter, progress: Progress): Promise<void> {
+async function build(folder: string, wanted: WantedPackages, progress: Progress): Promise<void> {
   if (await isComplete(folder)) return;
   await rm(folder, { recursive: true, force: true });
+  const { lockFile, python } = wanted;
   progress(`building the Python ${python.version} runtime${lockFile === null ? "" : ` from ${lockFile}`} (once; kept in the cache)`);
   try {
-    await buildVirtualEnvironment(folder, lockFile, python);
+    await buildVirtualEnvironment(folder, wanted);
     await writeFile(join(folder, ".complete"), `${python.version}\n`);
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
