@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HookFiles } from "../adapters/hooks/hook-files.js";
 import { isOwned } from "../adapters/ledger/owner.js";
+import { isOver } from "../core/harness/due.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { type HookWishes, keepGiven } from "./hooks.js";
 import { inspectRun } from "./inspect.js";
@@ -47,7 +48,7 @@ export async function detachRun(project: Project, run: string, entry: string, op
   });
   const folder = project.existingRun(run);
   for (const deadline = Date.now() + patienceMs; Date.now() < deadline && ended === null && !isOwned(folder); ) await sleep(50);
-  if (ended !== null && !isOver(project, run))
+  if (ended !== null && !hasEnded(project, run))
     throw new RefusedError({
       expected: "a process that goes on with the run",
       found: lastLines(log),
@@ -59,10 +60,10 @@ export async function detachRun(project: Project, run: string, entry: string, op
 }
 
 /** A run may be so short that its process has ended well already. */
-function isOver(project: Project, run: string): boolean {
+function hasEnded(project: Project, run: string): boolean {
   const { state, close } = inspectRun(project, run);
   close();
-  return state.phase === "finished" || state.phase === "cancelled" || state.phase === "suspended";
+  return isOver(state.phase) || state.phase === "suspended";
 }
 
 function lastLines(file: string): string {

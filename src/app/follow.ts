@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isOwned } from "../adapters/ledger/owner.js";
-import { isRunning } from "../core/harness/due.js";
+import { isOver, isRunning } from "../core/harness/due.js";
 import { evolve } from "../core/harness/evolve.js";
 import type { RunState } from "../core/harness/state.js";
 import { parseEvent, type StoredRunEvent } from "../core/protocol/events.js";
@@ -46,7 +46,7 @@ export async function followRun(
     // Its last words may come after its owner has let go: nobody there is believed when it was so at two looks.
     for (let unowned = 0; ; unowned = isOwned(folder) ? 0 : unowned + 1) {
       if (signal.aborted) return { end: "left", state };
-      if (state.phase === "finished" || state.phase === "cancelled") return { end: "over", state };
+      if (isOver(state.phase)) return { end: "over", state };
       if (unowned >= 2) return { end: isRunning(state) ? "without an owner" : "halted", state };
       await sleep(lookMs, undefined, { signal }).catch(() => undefined);
     }

@@ -1,6 +1,7 @@
 import { cpus, hostname, totalmem, userInfo } from "node:os";
 import { type Look, openSealed } from "../adapters/ledger/sealed.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
+import { isOver } from "../core/harness/due.js";
 import { configurationOf, type Trial, trialNamed } from "../core/harness/state.js";
 import { candidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
@@ -33,7 +34,7 @@ export async function heldoutLook(
   progress: (line: string) => void,
 ): Promise<HeldoutAnswer> {
   const { state, name } = inspected;
-  if (state.phase !== "finished" && state.phase !== "cancelled") {
+  if (!isOver(state.phase)) {
     throw new RefusedError({
       expected: "a run that is over",
       found: `${name}, which is ${state.phase}`,

@@ -5,7 +5,7 @@ import type { Progress } from "../adapters/environments/runtime.js";
 import { serveOwner } from "../adapters/ledger/owner-socket.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { assertUsable, probeSandbox } from "../adapters/sandbox/probe.js";
-import { isRunning } from "../core/harness/due.js";
+import { isOver, isRunning } from "../core/harness/due.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
 import type { Executor } from "../core/ports/executor.js";
 import type { ServeTools } from "../core/ports/session-agent.js";
@@ -69,7 +69,7 @@ export async function ownRun(
     const heard = { run, project, name, variables: host.variables, configured: configured.hooks, given: options.hooks ?? null };
     hooks = new HookDelivery({ ...heard, note: options.progress });
     // Its owner may have died between its last word and its last tidying up.
-    if (isOver(run.state)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
+    if (isOver(run.state.phase)) await rm(host.cache.folder("scratch", runKey(folder)), { recursive: true, force: true });
     refuseOver(run.state, name);
     if (!options.frozen) await refuseChangedEnvironment(host, folder, run.state, `trialist resume ${name} --frozen`);
     return await drive(folder, host, run, executor, { ...options, frozenOnly: options.frozen, ...configured, hooks });
@@ -92,12 +92,8 @@ function refuseUnborn(state: RunState, name: string, folder: string): void {
   });
 }
 
-function isOver({ phase }: RunState): boolean {
-  return phase === "finished" || phase === "cancelled";
-}
-
 function refuseOver(state: RunState, name: string): void {
-  if (!isOver(state)) return;
+  if (!isOver(state.phase)) return;
   throw new RefusedError({
     expected: "a run that is not over",
     found: `${name}, which is ${state.phase}: ${state.reason}`,
@@ -182,6 +178,6 @@ async function close(
   await executor.close();
   // Who leaves in the middle of the work does not wait: the next owner delivers the rest.
   await hooks.close(!isRunning(run.state));
-  if (isOver(run.state)) await rm(scratch, { recursive: true, force: true });
+  if (isOver(run.state.phase)) await rm(scratch, { recursive: true, force: true });
   run.ledger.close();
 }

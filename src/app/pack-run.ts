@@ -6,6 +6,7 @@ import type { FrozenEnvironment, Inventory } from "../adapters/environments/free
 import { frozenInventory } from "../adapters/environments/frozen-files.js";
 import { exportLedger } from "../adapters/ledger/export-ledger.js";
 import { writeArchive } from "../adapters/packets/write-archive.js";
+import { isOver } from "../core/harness/due.js";
 import { trialNamed } from "../core/harness/state.js";
 import type { CandidateManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
@@ -55,7 +56,7 @@ export async function packRun(
   progress: (line: string) => void,
 ): Promise<Packed> {
   const { state, name } = inspected;
-  if (state.phase !== "finished" && state.phase !== "cancelled")
+  if (!isOver(state.phase))
     throw new RefusedError({
       expected: "a run that is over: a packet holds the seeds of confirmations",
       found: `${name}, which is ${state.phase}`,

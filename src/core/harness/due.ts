@@ -46,6 +46,11 @@ export function isRunning(state: RunState): boolean {
   return state.phase === "calibrating" || state.phase === "searching" || state.phase === "finishing";
 }
 
+/** Whether a run has ended for good, or until somebody extends it: nothing more happens in it. */
+export function isOver(phase: RunState["phase"]): boolean {
+  return phase === "finished" || phase === "cancelled";
+}
+
 /** Milliseconds of active time until the next wake-up; null when none is scheduled. */
 export function untilNextWakeUp(state: RunState, now: number): number | null {
   const times = Object.values(state.wakeUps).map((wakeUp) => wakeUp.dueAtActiveMs);

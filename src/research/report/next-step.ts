@@ -1,3 +1,4 @@
+import { isOver } from "../../core/harness/due.js";
 import { isSmallerRecipeBetter } from "./attribution-text.js";
 import type { RunSummary } from "./summary-schema.js";
 
@@ -6,7 +7,7 @@ export function nextStep(summary: RunSummary): string {
   const { run, state, best, attribution, failures } = summary;
   if (run === null || summary.rule?.name === "compare") return "";
   if (state === "paused") return `\`trialist resume ${run}\` goes on`;
-  if (state !== "finished" && state !== "cancelled") return "";
+  if (!isOver(state)) return "";
   if (best === null) return "";
   if (best.trial === "t0") {
     const example = failures.causes[0]?.example.trial;

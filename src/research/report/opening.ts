@@ -1,3 +1,4 @@
+import { isOver } from "../../core/harness/due.js";
 import { attributionLine } from "./attribution-text.js";
 import { lookWarnings } from "./continuation-text.js";
 import { oneLine } from "./hostile-text.js";
@@ -75,7 +76,7 @@ function wonLine(summary: RunSummary): OpeningLine {
   if (summary.rule?.name === "compare")
     return line(`nothing, on purpose: candidates are compared with the baseline, ${significant(best.value)} ${name}; none is promoted`);
   if (best.trial === "t0") {
-    const verb = isOver(summary) ? "nothing: no trial was promoted over" : "nothing yet: the leader is";
+    const verb = isOver(summary.state) ? "nothing: no trial was promoted over" : "nothing yet: the leader is";
     return line(`${verb} the baseline, ${significant(best.value)} ${name}`);
   }
   const standing = best.confirmed ? "confirmed on fresh seeds" : "NOT confirmed: its own first measurement";
@@ -167,9 +168,4 @@ function failedLine(summary: RunSummary): OpeningLine {
     text: `${share} trials; most often (${first.n}) ${first.status}${first.stage === null ? "" : ` in ${first.stage}`}: ${oneLine(first.example.line, 160)} (${first.example.trial})${lost}`,
     tone: failures.total * 2 > progress.done ? "bad" : "plain",
   };
-}
-
-/** Whether nothing more will happen in the run. */
-export function isOver(summary: RunSummary): boolean {
-  return summary.state === "finished" || summary.state === "cancelled";
 }

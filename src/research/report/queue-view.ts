@@ -1,3 +1,4 @@
+import { isOver } from "../../core/harness/due.js";
 import type { OpenMeasurement, RunState, Trial } from "../../core/harness/state.js";
 import { isHeld } from "../../core/harness/steering.js";
 import { oneLine } from "./hostile-text.js";
@@ -77,7 +78,7 @@ function waitingOf({ id, reason, subject, running }: OpenMeasurement): Waiting {
 /** The text of `trialist queue RUN`. */
 export function queueText(view: QueueView, paint: Paint = plainPaint): string {
   const { queue, trials, calls } = view;
-  const over = view.state === "finished" || view.state === "cancelled" || view.state === "finishing";
+  const over = isOver(view.state) || view.state === "finishing";
   const waits = over ? "not measured: the run admits no more trials" : "the next one first";
   return `${[
     paint.bold(`${oneLine(view.run)}  ${view.state}`),

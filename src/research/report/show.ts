@@ -1,3 +1,4 @@
+import { isOver } from "../../core/harness/due.js";
 import { type RunState, type Trial, type TrialResult, trialNamed } from "../../core/harness/state.js";
 import { TrialistError } from "../../core/protocol/errors.js";
 import { placeOf } from "./continuation-text.js";
@@ -170,7 +171,7 @@ function verdictText(verdict: {
 
 function measurementLines(state: RunState, trial: Trial): string[] {
   if (trial.results.length === 0) return [];
-  const over = state.phase === "finished" || state.phase === "cancelled";
+  const over = isOver(state.phase);
   const seedOf = (result: TrialResult): string => (over || !result.reason.startsWith("confirmation") ? String(result.seed) : "hidden");
   const rows = trial.results.map((result) => [
     result.measurement,

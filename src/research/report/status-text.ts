@@ -1,7 +1,8 @@
+import { isOver } from "../../core/harness/due.js";
 import { continuationTexts } from "./continuation-text.js";
 import { oneLine } from "./hostile-text.js";
 import { count, coverage, duration, money, plural, range, signed, significant } from "./numbers.js";
-import { isOver, openingOf } from "./opening.js";
+import { openingOf } from "./opening.js";
 import { reusedText } from "./reused-calibration-text.js";
 import { saturationText } from "./saturation-summary.js";
 import type { RunSummary } from "./summary-schema.js";
@@ -51,7 +52,7 @@ export function trialsText(summary: Pick<RunSummary, "trials">): string {
 
 function progressDetails(summary: RunSummary): Detail[] {
   const { progress, time } = summary;
-  if (isOver(summary)) return [];
+  if (isOver(summary.state)) return [];
   const open = [
     progress.open > 0
       ? `${plural(progress.open, "trial")}${progress.provisional > 0 ? `, ${progress.provisional} of them under confirmation` : ""}`
@@ -119,7 +120,7 @@ function budgetDetails(summary: RunSummary): Detail[] {
   if (expectedCost === null) return details;
   const confirmation = expectedCost.passesPerConfirmation === 0 ? "" : `, ${expectedCost.passesPerConfirmation} more to confirm one`;
   const atCap =
-    expectedCost.atCap === null || isOver(summary)
+    expectedCost.atCap === null || isOver(summary.state)
       ? ""
       : `; at the trial cap about ${duration(expectedCost.atCap.computeMs)} CPU${expectedCost.atCap.costUsd > 0 ? `, ${money(expectedCost.atCap.costUsd)}` : ""}`;
   details.push([

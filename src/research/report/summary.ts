@@ -1,3 +1,4 @@
+import { isOver } from "../../core/harness/due.js";
 import { activeTime, type RunState, type Trial } from "../../core/harness/state.js";
 import { isSelfReported, type Metric } from "../../core/protocol/environment.js";
 import { gain, primaryMetric } from "../../core/protocol/measurement.js";
@@ -208,7 +209,7 @@ function expectedCost(state: RunState): RunSummary["expectedCost"] {
   const { promotion, budget } = state.configuration;
   const { spent } = state.budget;
   const ended = state.searchTrialsEnded;
-  const over = state.phase === "finished" || state.phase === "cancelled";
+  const over = isOver(state.phase);
   const left = over || budget.trials === null || ended === 0 ? null : Math.max(0, budget.trials - ended);
   const project = (used: number): number => used + (used / ended) * (left ?? 0);
   return {

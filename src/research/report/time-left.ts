@@ -1,3 +1,4 @@
+import { isOver } from "../../core/harness/due.js";
 import { activeTime, type RunState } from "../../core/harness/state.js";
 
 /** Ended trials from which on the run's own pace says more than its calibration. */
@@ -10,7 +11,7 @@ const enoughTrials = 3;
  */
 export function timeLeft(state: RunState, now: number): number | null {
   const { configuration } = state;
-  if (state.phase === "finished" || state.phase === "cancelled") return 0;
+  if (isOver(state.phase)) return 0;
   if (configuration === null) return null;
   const { trials, wallMs } = configuration.budget;
   const byWall = wallMs === null ? null : Math.max(0, wallMs - activeTime(state, now));

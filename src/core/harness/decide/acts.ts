@@ -1,16 +1,15 @@
 import type { RunEvent } from "../../protocol/events.js";
+import { isOver } from "../due.js";
 import type { RunState } from "../state.js";
 import { refuse } from "./decision.js";
 
 /** What people do to a run. */
 
-export const over: readonly RunState["phase"][] = ["finished", "cancelled"];
-
 /** Nothing is due until a person resumes it. */
 export const halted: readonly RunState["phase"][] = ["paused", "suspended"];
 
 export function refuseOver(state: RunState): void {
-  if (state.phase === "new" || over.includes(state.phase))
+  if (state.phase === "new" || isOver(state.phase))
     throw refuse("a run that is not over", `a run that is ${state.phase}`, "Start a new run; `trialist report` shows this one.");
 }
 

@@ -4,10 +4,11 @@ import type { RunEvent } from "../../protocol/events.js";
 import { type BlobReference, externalResearcher } from "../../protocol/ids.js";
 import { budgetUsedUp, calibrationNotCovered } from "../budget-sentences.js";
 import { drawsOf } from "../draw.js";
+import { isOver } from "../due.js";
 import { hasRoomForRound } from "../reservations.js";
 import { activeTime, type OpenCall, type OpenSession, type RunState } from "../state.js";
 import { isWallBudget, wallBudget } from "../wall-budget.js";
-import { acted, halted, over, refuseOver } from "./acts.js";
+import { acted, halted, refuseOver } from "./acts.js";
 import { type Handler, only, refuse } from "./decision.js";
 import { queueAdded } from "./queue.js";
 import { reuse } from "./reuse.js";
@@ -123,7 +124,7 @@ export const note: Handler<Of<"note">> = (state, command) => {
 };
 
 export const suspend: Handler<Of<"suspend">> = (state, command) => {
-  if (over.includes(state.phase) || state.phase === "suspended") return only();
+  if (isOver(state.phase) || state.phase === "suspended") return only();
   return only({ type: "run.suspended", data: { reason: command.reason, todo: command.todo } });
 };
 

@@ -7,7 +7,7 @@ import { type OwnedRun, ownRun } from "../../../app/own-run.js";
 import { Project } from "../../../app/project.js";
 import { openToolSession, type SessionRole, sessionRoles } from "../../../app/tool-sessions.js";
 import { ownVersion } from "../../../app/version.js";
-import { isRunning } from "../../../core/harness/due.js";
+import { isOver, isRunning } from "../../../core/harness/due.js";
 import { printable } from "../../../research/report/hostile-text.js";
 import { serveHttp } from "../../mcp/http.js";
 import { sessionSocket } from "../../mcp/session-socket.js";
@@ -72,7 +72,7 @@ function openRunNamed(project: Project, name: string | undefined): string | unde
   if (name === undefined || !project.runNames().includes(name)) return undefined;
   const { state, close } = inspectRun(project, name);
   close();
-  return state.phase === "finished" || state.phase === "cancelled" ? undefined : name;
+  return isOver(state.phase) ? undefined : name;
 }
 
 function requestOf(input: CommandInput): Parameters<typeof createRun>[2] {
@@ -111,7 +111,7 @@ async function keepWorking({ run, runner }: OwnedRun, served: AbortSignal, termi
   for (;;) {
     await runner.work();
     const { phase, reason } = run.state;
-    if (served.aborted || phase === "finished" || phase === "cancelled") return;
+    if (served.aborted || isOver(phase)) return;
     terminal.note(printable(`the run is ${phase}: ${reason}`));
     while (!isRunning(run.state) && !served.aborted) await sleep(lookMs, undefined, { signal: served }).catch(() => undefined);
     if (served.aborted) return;

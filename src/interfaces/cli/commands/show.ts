@@ -1,5 +1,6 @@
 import { inspectRun } from "../../../app/inspect.js";
 import { Project } from "../../../app/project.js";
+import { isOver } from "../../../core/harness/due.js";
 import { type RunState, type Trial, trialOf } from "../../../core/harness/state.js";
 import { showRun, showTrial } from "../../../research/report/show.js";
 import { callRecord, isCallOrSession, showCall } from "../../../research/report/show-call.js";
@@ -44,6 +45,6 @@ export const command: CliCommand = {
 
 /** While a run goes on, its confirmation seeds are nobody's to pass on to a researcher. */
 function withoutSeeds(trial: Trial, phase: RunState["phase"]): object {
-  if (phase === "finished" || phase === "cancelled") return trial;
+  if (isOver(phase)) return trial;
   return { ...trial, results: trial.results.map(({ seed: _hidden, ...result }) => result) };
 }
