@@ -3,7 +3,7 @@ import { dirname, join, resolve, sep } from "node:path";
 import { tryGit } from "../adapters/git/git.js";
 import { type RunState, trialNamed, trialOf } from "../core/harness/state.js";
 import { organizationNamed } from "../core/organizations/registry.js";
-import { type CandidateFile, type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
+import { type CandidateFile, type CandidateManifest, readManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { InspectedRun } from "./inspect.js";
@@ -56,7 +56,7 @@ export function changeOf({ state, ledger }: InspectedRun, trial: string | null, 
 }
 
 function manifestOf(state: RunState, ledger: InspectedRun["ledger"], trial: string): CandidateManifest {
-  return candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trialOf(state, trial).candidate.blob))));
+  return readManifest(ledger.blob(trialOf(state, trial).candidate.blob));
 }
 
 /** What a working tree may hold before: the run's baseline; where the baseline was made for the run, any of its candidates. */

@@ -3,7 +3,7 @@ import { listFolder } from "../adapters/environments/folder-files.js";
 import type { CandidateFiles } from "../adapters/environments/freeze.js";
 import { snapshotSurface } from "../adapters/environments/workspace-files.js";
 import { type Trial, trialNamed } from "../core/harness/state.js";
-import { candidateManifest } from "../core/protocol/candidate.js";
+import { readManifest } from "../core/protocol/candidate.js";
 import type { Environment } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { type InspectedRun, inspectRun } from "./inspect.js";
@@ -69,6 +69,6 @@ export function filesOfTrial({ state, ledger, name }: InspectedRun, id: string):
       found: `${id} of ${name}, which was retracted`,
       todo: `\`trialist show ${name} ${id}\` says why; name another one.`,
     });
-  const manifest = candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(trial.candidate.blob))));
+  const manifest = readManifest(ledger.blob(trial.candidate.blob));
   return { trial, manifest, contents: new Map(manifest.files.map(({ digest }) => [digest, ledger.blob(digest)])) };
 }

@@ -3,7 +3,7 @@ import { type Look, openSealed } from "../adapters/ledger/sealed.js";
 import { giveToSandbox } from "../adapters/sandbox/identity.js";
 import { isOver } from "../core/harness/due.js";
 import { configurationOf, type Trial, trialNamed } from "../core/harness/state.js";
-import { candidateManifest } from "../core/protocol/candidate.js";
+import { readManifest } from "../core/protocol/candidate.js";
 import { digestOf } from "../core/protocol/canonical.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { type LookHost, lookAtHeldout } from "../research/engine/heldout-look.js";
@@ -90,7 +90,7 @@ async function measure(
       // What a look prints stays out of the run's own records.
       putBlob: (bytes) => ({ blob: digestOf(bytes), bytes: bytes.byteLength }),
     };
-    const manifest = candidateManifest.parse(JSON.parse(new TextDecoder().decode(inspected.ledger.blob(trial.candidate.blob))));
+    const manifest = readManifest(inspected.ledger.blob(trial.candidate.blob));
     return await lookAtHeldout(lookHost, `look-${trial.id}`, manifest, configuration.environment.seed);
   });
 }

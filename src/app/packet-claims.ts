@@ -1,5 +1,5 @@
 import { configurationOf, type RunState, type Trial, trialOf } from "../core/harness/state.js";
-import { type CandidateManifest, candidateManifest } from "../core/protocol/candidate.js";
+import { type CandidateManifest, readManifest } from "../core/protocol/candidate.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { Packet, PacketMeasurement } from "../core/protocol/packet.js";
 import { countedValue, gainOverBaseline, leaderGain, retractedBelow } from "../research/report/summary.js";
@@ -24,8 +24,7 @@ export function claimsOf(inspected: InspectedRun, trial: Trial, redact: (text: s
   const timeline = readTimeline(ledger.read());
   const evidence = { blob: (digest: string) => ledger.blob(digest), timeline };
   const comparator = trialOf(state, leaderGain(state, trial, evidence)?.over ?? "t0");
-  const manifest = (of: Trial): CandidateManifest =>
-    candidateManifest.parse(JSON.parse(new TextDecoder().decode(ledger.blob(of.candidate.blob))));
+  const manifest = (of: Trial): CandidateManifest => readManifest(ledger.blob(of.candidate.blob));
   const baseline = trialOf(state, "t0");
   const { versions, ...machine } = configuration.host;
   return {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { decide } from "../core/harness/decide.js";
 import { trialNamed } from "../core/harness/state.js";
-import { type CandidateFile, candidateManifest, manifestOf } from "../core/protocol/candidate.js";
+import { type CandidateFile, manifestOf, readManifest } from "../core/protocol/candidate.js";
 import { canonicalJson, digestOf } from "../core/protocol/canonical.js";
 import { type Command, operatorCommand, type TimelessCommand } from "../core/protocol/commands.js";
 import type { Environment } from "../core/protocol/environment.js";
@@ -81,6 +81,5 @@ function refuseTwice(files: readonly CandidateFile[]): void {
 function pathsOf(run: Run, base: string): string[] {
   const trial = trialNamed(run.state, base);
   if (trial === null) return [];
-  const bytes = run.ledger.blob(trial.candidate.blob);
-  return candidateManifest.parse(JSON.parse(new TextDecoder().decode(bytes))).files.map(({ path }) => path);
+  return readManifest(run.ledger.blob(trial.candidate.blob)).files.map(({ path }) => path);
 }

@@ -1,6 +1,6 @@
 import SqliteDatabase, { type Database, type Statement } from "better-sqlite3";
 import { BlobMissingError } from "../../core/ports/ledger-errors.js";
-import { candidateManifest } from "../../core/protocol/candidate.js";
+import { readManifest } from "../../core/protocol/candidate.js";
 import type { Digest } from "../../core/protocol/canonical.js";
 import { isDigest } from "./blob-files.js";
 import type { BlobStore } from "./blob-store.js";
@@ -34,7 +34,7 @@ export function prunedIn(canonical: string): Digest[] {
 /** Files of a candidate's manifest as references; null when the bytes are no manifest. */
 export function filesOfManifest(bytes: Uint8Array): Reference[] | null {
   try {
-    const { files } = candidateManifest.parse(JSON.parse(Buffer.from(bytes).toString("utf8")));
+    const { files } = readManifest(bytes);
     return files.map((file) => ({ digest: file.digest, bytes: file.bytes, manifest: false }));
   } catch {
     return null;

@@ -14,6 +14,11 @@ export type CandidateFile = z.infer<typeof candidateFile>;
 export const candidateManifest = z.strictObject({ files: z.array(candidateFile) });
 export type CandidateManifest = z.infer<typeof candidateManifest>;
 
+/** Reads what a manifest's blob holds. @throws SyntaxError or ZodError for other bytes */
+export function readManifest(bytes: Uint8Array): CandidateManifest {
+  return candidateManifest.parse(JSON.parse(new TextDecoder().decode(bytes)));
+}
+
 /** A candidate's name: the digest of its manifest, so equal content has one name. */
 export function candidateDigest(manifest: CandidateManifest): Digest {
   return digestOfValue(manifest);

@@ -1,5 +1,5 @@
 import { BlobMissingError } from "../../core/ports/ledger-errors.js";
-import { type CandidateManifest, candidateManifest } from "../../core/protocol/candidate.js";
+import { type CandidateManifest, readManifest } from "../../core/protocol/candidate.js";
 import type { ManifestReference } from "../../core/protocol/ids.js";
 import { type RecordSet, recordSet } from "../../core/protocol/measurement.js";
 import type { Attribution } from "../attribution/document.js";
@@ -29,7 +29,7 @@ export function kept(blob: ReadBlob, digest: string): Uint8Array | null {
 /** A candidate's manifest, null when it is no longer kept. */
 export function manifestFor(blob: ReadBlob, reference: ManifestReference): CandidateManifest | null {
   const found = kept(blob, reference.blob);
-  return found === null ? null : candidateManifest.parse(JSON.parse(decode(found)));
+  return found === null ? null : readManifest(found);
 }
 
 /** Per-record results, null when they are no longer kept. */

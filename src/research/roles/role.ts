@@ -1,6 +1,5 @@
 import type { RolePrompt } from "../../core/ports/researcher.js";
-import type { CandidateManifest } from "../../core/protocol/candidate.js";
-import { candidateManifest } from "../../core/protocol/candidate.js";
+import { type CandidateManifest, readManifest } from "../../core/protocol/candidate.js";
 import type { Digest } from "../../core/protocol/canonical.js";
 import type { Answer } from "../../core/protocol/commands.js";
 import type { Environment } from "../../core/protocol/environment.js";
@@ -28,9 +27,7 @@ export interface Role<View, Document = unknown> {
   read(raw: Uint8Array, base: Digest, blobs: Blobs): Answer;
 }
 
-const decoder = new TextDecoder();
-
 /** The manifest of a candidate that was stored. @throws BlobMissingError, BlobCorruptError */
 export function manifestAt(digest: Digest, blobs: Pick<Blobs, "blob">): CandidateManifest {
-  return candidateManifest.parse(JSON.parse(decoder.decode(blobs.blob(digest))));
+  return readManifest(blobs.blob(digest));
 }

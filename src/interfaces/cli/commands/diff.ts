@@ -1,7 +1,7 @@
 import { inspectRun } from "../../../app/inspect.js";
 import { Project } from "../../../app/project.js";
 import { trialNamed } from "../../../core/harness/state.js";
-import { type CandidateManifest, candidateManifest } from "../../../core/protocol/candidate.js";
+import { type CandidateManifest, readManifest } from "../../../core/protocol/candidate.js";
 import { RefusedError } from "../../../core/protocol/errors.js";
 import { diffCandidates, diffText } from "../../../research/report/candidate-diff.js";
 import { printable } from "../../../research/report/hostile-text.js";
@@ -31,7 +31,7 @@ export const command: CliCommand = {
             found: JSON.stringify(id),
             todo: `\`trialist show ${name}\` lists them.`,
           });
-        return candidateManifest.parse(JSON.parse(new TextDecoder().decode(blob(known.candidate.blob))));
+        return readManifest(blob(known.candidate.blob));
       };
       const trial = given ?? state.leader?.trial ?? "t0";
       const changes = diffCandidates(manifest(against), manifest(trial), blob);
