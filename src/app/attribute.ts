@@ -2,6 +2,7 @@ import type { CandidateFiles, FrozenEnvironment } from "../adapters/environments
 import { FrozenEnvironmentError } from "../adapters/environments/frozen-copy.js";
 import { drawsOf } from "../core/harness/draw.js";
 import { configurationOf, type RunState, trialOf } from "../core/harness/state.js";
+import { countedValue, gainOverBaseline } from "../core/harness/trial-values.js";
 import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { runName } from "../core/protocol/ids.js";
@@ -10,7 +11,6 @@ import type { Attribution } from "../research/attribution/document.js";
 import { byMember, recordedTask, wholeMember, winnerMember, withoutMember } from "../research/attribution/list.js";
 import { type AttributionPlan, nameOf, sameTree, type Units } from "../research/attribution/plan.js";
 import { smallestTree } from "../research/attribution/smallest.js";
-import { countedValue, gainOverBaseline } from "../research/report/summary.js";
 import { type AttributionNames, attributionNames, isOf, listNameOf, planOf, readAttribution, winnerOf } from "./attribution.js";
 import { freezeFolder, frozenByDigest, type Host } from "./environments.js";
 import { type InspectedRun, inspectRun } from "./inspect.js";

@@ -1,8 +1,9 @@
 import { configurationOf, type RunState, type Trial, trialOf } from "../core/harness/state.js";
+import { countedValue, gainOverBaseline } from "../core/harness/trial-values.js";
 import { type CandidateManifest, readManifest } from "../core/protocol/candidate.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import type { Packet, PacketMeasurement } from "../core/protocol/packet.js";
-import { countedValue, gainOverBaseline, leaderGain, retractedBelow } from "../research/report/summary.js";
+import { leaderGain, retractedBelow } from "../research/report/summary.js";
 import { readTimeline } from "../research/report/timeline.js";
 import { countLooks } from "./heldout-looks.js";
 import type { InspectedRun } from "./inspect.js";

@@ -1,4 +1,4 @@
-import { countedValue } from "../report/summary.js";
+import { countedValue } from "../../core/harness/trial-values.js";
 import type { Tree } from "./changes.js";
 import type { AttributedChange, Gain, SmallestSummary } from "./document.js";
 import { leaveOut } from "./leave-out.js";

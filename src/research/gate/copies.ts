@@ -1,8 +1,8 @@
 import { configurationOf, type RunState, type Trial } from "../../core/harness/state.js";
+import { isValidSearch } from "../../core/harness/trial-values.js";
 import type { Gate } from "../../core/protocol/gate.js";
 import { type MetricValues, primaryMetric } from "../../core/protocol/measurement.js";
 import { shareOf } from "../../core/statistics/proportion.js";
-import { isValidSearch } from "../report/summary.js";
 
 /** What a run whose every candidate is a copy of its baseline says of the rule in force: each keep is a false one. */
 export function copiesOf(state: RunState): Gate["copies"] {

@@ -1,10 +1,11 @@
 import type { RunState, Trial } from "../../core/harness/state.js";
+import { countedValue, gainOverBaseline, metricOf } from "../../core/harness/trial-values.js";
 import type { Evidence } from "./evidence.js";
 import { oneLine } from "./hostile-text.js";
 import { stepOf } from "./lineage.js";
 import { count, coverage, duration, money, plural, range, signed, significant } from "./numbers.js";
 import { resultWords } from "./opening.js";
-import { countedValue, gainOverBaseline, leaderGain, metricOf, retractedBelow } from "./summary.js";
+import { leaderGain, retractedBelow } from "./summary.js";
 import { valueInterval } from "./value-interval.js";
 
 /** Where the ledger stood when the evidence was read. */

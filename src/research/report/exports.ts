@@ -1,21 +1,12 @@
 import type { RunState, Trial } from "../../core/harness/state.js";
+import { confirmedValue, countedValue, gainOverBaseline, inLoopValue, isValidSearch, metricOf } from "../../core/harness/trial-values.js";
 import type { CandidateManifest } from "../../core/protocol/candidate.js";
 import { gain } from "../../core/protocol/measurement.js";
 import { type Evidence, manifestFor } from "./evidence.js";
 import { jsonDocument, markdown, markdownCode, tsvText } from "./hostile-text.js";
 import { preorder } from "./lineage.js";
 import { plural, signed, significant } from "./numbers.js";
-import {
-  confirmedValue,
-  countedValue,
-  gainOverBaseline,
-  inLoopValue,
-  isValidSearch,
-  leaderGain,
-  metricOf,
-  type RunSummary,
-  summarize,
-} from "./summary.js";
+import { leaderGain, type RunSummary, summarize } from "./summary.js";
 
 type Cell = string | number | boolean | null | undefined;
 

@@ -1,3 +1,4 @@
+import { confirmedValue, inLoopValue } from "../../core/harness/trial-values.js";
 import { markdown } from "./hostile-text.js";
 import { statusOf } from "./markdown-cells.js";
 import { grid } from "./markdown-grid.js";
@@ -7,7 +8,7 @@ import { resultWords } from "./opening.js";
 import { reusedText } from "./reused-calibration-text.js";
 import { ruleErrorsText } from "./rule-errors-text.js";
 import { noiseText, ruleText } from "./status-text.js";
-import { confirmedValue, inLoopValue, leaderGain } from "./summary.js";
+import { leaderGain } from "./summary.js";
 
 export function calibrationSection({ state, summary }: Subject): string {
   const { noise, baseline, rule } = summary;

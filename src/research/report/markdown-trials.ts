@@ -1,3 +1,4 @@
+import { confirmedValue, countedValue, gainOverBaseline, inLoopValue } from "../../core/harness/trial-values.js";
 import { markdown, markdownCode } from "./hostile-text.js";
 import { statusOf, verdictCell } from "./markdown-cells.js";
 import { grid } from "./markdown-grid.js";
@@ -5,7 +6,6 @@ import type { Subject } from "./markdown-subject.js";
 import { duration, plural, signed, significant } from "./numbers.js";
 import { predictionsOf, scorePredictions } from "./predictions.js";
 import { trialsText } from "./status-text.js";
-import { confirmedValue, countedValue, gainOverBaseline, inLoopValue } from "./summary.js";
 
 /** Rows of the table of trials; `results.tsv` holds all. */
 const shownTrials = 200;

@@ -1,4 +1,5 @@
 import type { RunState, Trial } from "../../core/harness/state.js";
+import { confirmedValue, countedValue, inLoopValue } from "../../core/harness/trial-values.js";
 import { diffCandidates, type FileChange } from "./candidate-diff.js";
 import { manifestFor, type ReadBlob } from "./evidence.js";
 import { fenced, markdown, markdownCode } from "./hostile-text.js";
@@ -7,7 +8,6 @@ import { statusOf, verdictCell } from "./markdown-cells.js";
 import { grid } from "./markdown-grid.js";
 import type { Subject } from "./markdown-subject.js";
 import { plural, signed, significant } from "./numbers.js";
-import { confirmedValue, countedValue, inLoopValue } from "./summary.js";
 
 /** Lines of the winner's diff. */
 const shownDiffLines = 1500;

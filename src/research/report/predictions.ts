@@ -1,6 +1,6 @@
 import type { RunState } from "../../core/harness/state.js";
+import { inLoopValue, isValidSearch, metricOf } from "../../core/harness/trial-values.js";
 import { gain } from "../../core/protocol/measurement.js";
-import { inLoopValue, isValidSearch, metricOf } from "./summary.js";
 
 /** How well plans foresaw their change: a statistic of the researchers, not of the candidates. */
 export interface PredictionScore {

@@ -1,9 +1,9 @@
 import { activeTime, type RunState, type Trial, trialOf } from "../../core/harness/state.js";
+import { countedValue, gainOverBaseline, metricOf } from "../../core/harness/trial-values.js";
 import { gain } from "../../core/protocol/measurement.js";
 import { statusClasses } from "../../core/protocol/status.js";
 import { oneLine, shorten } from "./hostile-text.js";
 import { duration, money, percent, signed, significant } from "./numbers.js";
-import { countedValue, gainOverBaseline, metricOf } from "./summary.js";
 import { columns, type Paint, plainPaint } from "./terminal.js";
 import { timeLeft } from "./time-left.js";
 

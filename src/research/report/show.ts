@@ -1,5 +1,6 @@
 import { isOver } from "../../core/harness/due.js";
 import { type RunState, type Trial, type TrialResult, trialNamed } from "../../core/harness/state.js";
+import { countedValue, gainOverBaseline, metricOf } from "../../core/harness/trial-values.js";
 import { TrialistError } from "../../core/protocol/errors.js";
 import { placeOf } from "./continuation-text.js";
 import { decode, type Evidence, kept, manifestFor } from "./evidence.js";
@@ -8,7 +9,7 @@ import { oneLine } from "./hostile-text.js";
 import { bytes, coverage, duration, plural, range, signed, significant } from "./numbers.js";
 import { resultWords } from "./opening.js";
 import { ruleErrorsText } from "./rule-errors-text.js";
-import { countedValue, gainOverBaseline, leaderGain, metricOf, retractedBelow } from "./summary.js";
+import { leaderGain, retractedBelow } from "./summary.js";
 import { field, type Paint, plainPaint, table, tail } from "./terminal.js";
 
 /** The run has no such trial. */

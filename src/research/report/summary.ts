@@ -1,8 +1,8 @@
 import { isOver } from "../../core/harness/due.js";
 import { activeTime, type RunState, type Trial } from "../../core/harness/state.js";
-import { isSelfReported, type Metric } from "../../core/protocol/environment.js";
-import { gain, primaryMetric } from "../../core/protocol/measurement.js";
-import { statusClasses, type TrialStatus, trialStatuses } from "../../core/protocol/status.js";
+import { gainOverBaseline, inLoopValue, isFailure, isValidSearch, metricOf } from "../../core/harness/trial-values.js";
+import { isSelfReported } from "../../core/protocol/environment.js";
+import { type TrialStatus, trialStatuses } from "../../core/protocol/status.js";
 import type { Evidence } from "./evidence.js";
 import { failureCauses } from "./failure-groups.js";
 import { runHint } from "./failure-hint.js";
@@ -245,28 +245,6 @@ function problemsOf(state: RunState, evidence: Evidence): Pick<RunSummary, Probl
   };
 }
 
-/** A searched trial that ended valid and still stands. */
-export function isValidSearch(trial: Trial): boolean {
-  return (
-    trial.kind === "search" &&
-    trial.phase === "ended" &&
-    trial.status !== null &&
-    statusClasses[trial.status] === "valid" &&
-    !trial.retracted
-  );
-}
-
-/** Whether a searched trial's end counts as a failure: invalid, or broken by the infrastructure; a cancelled one is nobody's. */
-export function isFailure(trial: Trial): boolean {
-  return (
-    trial.kind === "search" &&
-    trial.phase === "ended" &&
-    trial.status !== null &&
-    statusClasses[trial.status] !== "valid" &&
-    trial.status !== "cancelled"
-  );
-}
-
 /** Reasons may all differ: a summary stays bounded. */
 const shownGroups = 20;
 
@@ -286,35 +264,6 @@ function failuresOf(state: RunState, { blob }: Evidence): RunSummary["failures"]
     groups: [...groups.values()].sort((a, b) => b.n - a.n).slice(0, shownGroups),
     causes: failureCauses(failed, blob),
   };
-}
-
-/** The metric that decides; null before the run has started. */
-export function metricOf(state: RunState): Metric | null {
-  return state.configuration === null ? null : primaryMetric(state.configuration.environment);
-}
-
-/** A trial's first in-loop value of the metric that decides. */
-export function inLoopValue(state: RunState, trial: Trial): number | null {
-  const metric = metricOf(state);
-  return metric === null ? null : (trial.values?.[metric.name] ?? null);
-}
-
-/** The mean of a trial's confirmations. */
-export function confirmedValue(state: RunState, trial: Trial): number | null {
-  const metric = metricOf(state);
-  return metric === null ? null : (trial.estimate?.[metric.name] ?? null);
-}
-
-/** The value that counts for a trial: the baseline's calibrated mean, the mean of confirmations where there are any, else the in-loop value. */
-export function countedValue(state: RunState, trial: Trial): number | null {
-  if (trial.kind === "baseline" && state.noise !== null) return state.noise.mean;
-  return confirmedValue(state, trial) ?? inLoopValue(state, trial);
-}
-
-/** Gain over the calibrated mean; null before calibration. */
-export function gainOverBaseline(state: RunState, value: number | null): number | null {
-  const metric = metricOf(state);
-  return metric === null || value === null || state.noise === null ? null : gain(metric, value, state.noise.mean);
 }
 
 function byNumber(a: string, b: string): number {
