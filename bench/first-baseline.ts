@@ -31,7 +31,11 @@ export async function firstBaseline(): Promise<BenchResult[]> {
     await sleep(restMs);
     const flags = ["--edit", "package*/module*/edit.py", "--run", "sh train.sh", "--metric", "score", "--direction", "maximize"];
     const init = secondsOf(() => {
-      execFileSync(process.execPath, [program, "init", "--yes", ...flags], { cwd: repository, env: environment, stdio: ["ignore", "ignore", "inherit"] });
+      execFileSync(process.execPath, [program, "init", "--yes", ...flags], {
+        cwd: repository,
+        env: environment,
+        stdio: ["ignore", "ignore", "inherit"],
+      });
     });
     const calibrated = await secondsUntilCalibrated(repository, environment);
     return [row(init, calibrated)];
