@@ -1,8 +1,9 @@
-import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createLocalExecutor } from "../../src/adapters/executors/local.js";
 import { createRun } from "../../src/app/create-run.js";
 import { type Host, openHost } from "../../src/app/environments.js";
 import { inspectRun } from "../../src/app/inspect.js";
@@ -11,6 +12,7 @@ import { Project } from "../../src/app/project.js";
 import { verifyRun } from "../../src/app/verify.js";
 import { DiskFullError } from "../../src/core/ports/disk-full.js";
 import { Lab } from "../support/lab.js";
+import { makeBench, stage } from "./executor-contract.js";
 
 const disks: string[] = [];
 
@@ -130,6 +132,22 @@ promotion: { rule: any }
     await again.close();
     expect([again.run.state.phase, again.run.state.leader?.trial]).toEqual(["finished", "t1"]);
     expect((await verifyRun(project, "r")).ok).toBe(true);
+  });
+
+  test("while the end of a stage is written: it is said, and the attempt is not lost in silence", async () => {
+    const root = join(smallDisk("8m"), "executor");
+    const bench = await makeBench();
+    const executor = createLocalExecutor({ root, idleMs: 300 });
+    await executor.start(stage(bench, "bubblewrap", "sleep 30", { id: "m1/run" }));
+    const { supervisor } = JSON.parse(readFileSync(join(root, "executions", "m1+run", "handle.json"), "utf8"));
+    spawnSync("sh", ["-c", "cat /dev/zero > hoard"], { cwd: root });
+    // As a supervisor ends that has waited for room in vain.
+    process.kill(supervisor.pid, "SIGKILL");
+    await expect(executor.wait("m1/run")).rejects.toThrow(/room for the end of a stage; found a full disk/);
+    rmSync(join(root, "hoard"));
+    expect(await executor.wait("m1/run")).toMatchObject({ state: "gone" });
+    await executor.close();
+    rmSync(bench.folder, { recursive: true, force: true });
   });
 
   test("while an output is kept as a blob: the run suspends, and its stages are not run again", async () => {

@@ -1,4 +1,6 @@
+import { statfsSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
+import { DiskFullError } from "../../core/ports/disk-full.js";
 import type { CapturedStreams, Executor, Found, StageExecution } from "../../core/ports/executor.js";
 import { type Connection, ConnectionLostError, connectExisting, connectOrStart } from "./connection.js";
 import { SupervisorError } from "./errors.js";
@@ -8,6 +10,8 @@ import { asFound, type End, type EndedOrGone, Records } from "./records.js";
 import { assertValidExecution } from "./validate.js";
 
 const defaultIdleMs = 2000;
+/** What an outcome and the kept ends of its output need, in bytes; less is a full disk. */
+const roomOfAnEnd = 64 * 1024;
 
 /** Options of the executor on this machine. */
 export interface LocalExecutorOptions {
@@ -69,6 +73,7 @@ class LocalExecutor implements Executor {
   async wait(id: string): Promise<EndedOrGone> {
     for (;;) {
       const found = await this.find(id);
+      if (found.state === "gone") this.refuseFullDisk();
       if (found.state === "ended" || found.state === "gone") return found;
       if (found.state === "unknown") return { state: "gone", reason: "it was never started" };
       const end = (await this.askRunning({ op: "wait", id })) as End | null;
@@ -126,6 +131,15 @@ class LocalExecutor implements Executor {
       if (error instanceof ConnectionLostError) return null;
       throw error;
     }
+  }
+
+  /** An end for which there was no room is no interrupted attempt: the next ones, of every trial, would be lost likewise. */
+  private refuseFullDisk(): void {
+    const { root } = this.options;
+    const { bavail, bsize } = statfsSync(root);
+    if (bavail * bsize >= roomOfAnEnd) return;
+    const facts = { expected: "room for the end of a stage", found: "a full disk, or a used-up quota", where: root };
+    throw new DiskFullError({ ...facts, todo: "Make room (`trialist gc` finds some), then do the same again." });
   }
 
   private async endLeftoversOf(id: string): Promise<void> {
