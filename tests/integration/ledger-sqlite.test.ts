@@ -281,6 +281,30 @@ describe("a full disk", () => {
     }
   });
 
+  it.runIf(mayMount)("stops an owner that opens the ledger there, which then is no stranger's", () => {
+    const folder = join(project.folder, "small");
+    mkdirSync(folder);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
+    const [run, blobFolder] = [join(folder, "runs", "first"), join(folder, "blobs")];
+    try {
+      openSqliteLedger(run, { mode: "create", blobFolder }).close();
+      const owner = acquireOwner(run);
+      // With the files of SQLite beside it, so that nothing but the commit of the new epoch needs room.
+      const reader = openSqliteLedger(run, { mode: "read", blobFolder });
+      expect([...reader.read()]).toEqual([]);
+      spawnSync("sh", ["-c", "cat /dev/zero > hoard"], { cwd: folder });
+      expect(() => openSqliteLedger(run, { mode: "own", blobFolder, owner })).toThrow(LedgerFullError);
+      rmSync(join(folder, "hoard"));
+      const ledger = openSqliteLedger(run, { mode: "own", blobFolder, owner });
+      expect(ledger.append(0, 1, [made("a")])).toHaveLength(1);
+      ledger.close();
+      reader.close();
+      owner.release();
+    } finally {
+      execFileSync("umount", ["-l", folder]);
+    }
+  });
+
   function fillUp(ledger: Ledger): number {
     for (let head = 0; ; head++) {
       try {

@@ -82,7 +82,9 @@ export class Ownership {
   epochIn(db: Database): number {
     const known = this.#epochs.get(db.name);
     if (known !== undefined) return known;
-    const epoch = db.prepare<[], number>("UPDATE head SET epoch = epoch + 1 RETURNING epoch").pluck().get();
+    const raise = db.prepare<[], number>("UPDATE head SET epoch = epoch + 1 RETURNING epoch").pluck();
+    // Without a transaction of its own, a commit that fails (a full disk) would pass in silence: it happens after the row was read.
+    const epoch = withTypedFailures(db.name, () => db.transaction(() => raise.get()).immediate());
     if (epoch === undefined) throw new Error(`${db.name}: the table head has no row`);
     this.#epochs.set(db.name, epoch);
     return epoch;
