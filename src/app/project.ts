@@ -68,8 +68,20 @@ export class Project {
     }
   }
 
+  /** @throws RefusedError where the folder cannot be written */
   make(): void {
-    mkdirSync(join(this.root, "runs"), { recursive: true });
-    mkdirSync(this.blobFolder, { recursive: true });
+    try {
+      // Step by step: of a read-only file system, a recursive one says that the folder above is missing.
+      for (const folder of [this.folder, this.root, join(this.root, "runs"), this.blobFolder]) {
+        if (!existsSync(folder)) mkdirSync(folder, { recursive: folder === this.folder });
+      }
+    } catch (error) {
+      throw new RefusedError({
+        expected: "a folder that runs can be recorded in",
+        found: error instanceof Error ? error.message : String(error),
+        where: this.root,
+        todo: "Run the command in a folder that you can write to, or name one with -C; the environment may lie elsewhere.",
+      });
+    }
   }
 }
