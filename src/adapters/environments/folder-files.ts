@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, type Stats } from "node:fs";
+import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
@@ -35,7 +35,7 @@ export async function listFolder(folder: string, skip: ReadonlySet<string> = too
   const found: FolderEntry[] = [];
   let looked = 0;
   const visit = async (relative: string): Promise<void> => {
-    for (const entry of await readdir(join(folder, relative), { withFileTypes: true })) {
+    for (const entry of await entriesOf(join(folder, relative))) {
       const path = relative === "" ? entry.name : `${relative}/${entry.name}`;
       if (entry.isDirectory()) {
         if (!skip.has(entry.name)) await visit(path);
@@ -61,6 +61,17 @@ export async function listFolder(folder: string, skip: ReadonlySet<string> = too
   };
   await visit("");
   return inOrder(found);
+}
+
+/** @throws RefusedError for a folder that cannot be read: what lies in it is not known */
+function entriesOf(folder: string): Promise<Dirent[]> {
+  return readdir(folder, { withFileTypes: true }).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== "EACCES" && cause.code !== "EPERM") throw cause;
+    throw new RefusedError(
+      { expected: "a folder that can be read", found: cause.code, where: folder, todo: "Let this user read it, or move it elsewhere." },
+      { cause },
+    );
+  });
 }
 
 /**
