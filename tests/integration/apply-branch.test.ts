@@ -203,6 +203,8 @@ describe("apply --branch", () => {
       ["@{-1}", /a name that git accepts/],
       ["with space", /a name that git accepts/],
       ["HEAD", /a name that git accepts/],
+      ["@", /a name that git accepts/],
+      ["refs/heads/x", /a name that git accepts/],
       ["new\nline", /a name that git accepts/],
     ] as const) {
       const { code, stderr } = await apply(repository, `--branch=${name}`);

@@ -67,8 +67,9 @@ export class GitRepository {
   /** @throws RefusedError when git would not have a branch of that name, or has one */
   async refuseBranch(name: string): Promise<void> {
     const checked = await tryGit(this.root, ["check-ref-format", "--branch", name]);
-    // Names such as @{-1} are accepted there and mean another branch.
-    if (!checked.ok || checked.stdout !== name)
+    // Names such as @{-1} are accepted there and mean another branch. Where git takes @ and refs/… , others read HEAD and a
+    // whole reference.
+    if (!checked.ok || checked.stdout !== name || name === "@" || name.startsWith("refs/"))
       throw new RefusedError({
         expected: "a name that git accepts for a branch",
         found: JSON.stringify(name),
