@@ -41,13 +41,23 @@ export function longestMessage({ maxBytes }: Environment["surface"]): number {
 
 /**
  * Carries out what a person asked of a run from another process, in the process that owns it.
- * @throws RefusedError when the run does not allow it, z.ZodError for what is no message; nothing was recorded then
+ * @throws RefusedError when the run does not allow it, or when it is no message; nothing was recorded then
  */
 export function perform(run: Run, asked: unknown, dispatch: (command: TimelessCommand) => void): Performed {
   const isCandidate = typeof asked === "object" && asked !== null && "type" in asked && asked.type === "add_candidate";
-  dispatch(isCandidate ? enqueueCommand(run, candidateMessage.parse(asked)) : operatorCommand.parse(asked));
+  dispatch(isCandidate ? enqueueCommand(run, fitting(candidateMessage, asked)) : fitting(operatorCommand, asked));
   const { phase, version, counters } = run.state;
   return { phase, version, ...(isCandidate ? { entry: `q${counters.queue}` } : {}) };
+}
+
+/** A schema's own error is JSON for programs, and this one is read by whoever sent the message. */
+function fitting<T>(schema: z.ZodType<T>, asked: unknown): T {
+  const read = schema.safeParse(asked);
+  if (read.success) return read.data;
+  throw new RefusedError(
+    { expected: "a request that a run takes", found: z.prettifyError(read.error).replaceAll(/\s*\n\s*/g, " ") },
+    { cause: read.error },
+  );
 }
 
 /** Stores the candidate's blobs, unless the run would refuse it. */

@@ -188,6 +188,8 @@ describe("the queue of a run that another process owns", () => {
       { type: "enqueue" },
     ];
     for (const message of bad) await expect(askOwner(folder, message, { maxLength: 2 ** 23 })).rejects.toThrow();
+    const talk = askOwner(folder, { type: "note", reason: "n".repeat(2001) });
+    await expect(talk).rejects.toThrow(/expected a request that a run takes; found .*Too big: expected string to have <=2000 characters/);
     expect(stateNow().queue).toEqual([]);
     expect(await askOwner(folder, { ...good, files: [file("main.sh")] })).toMatchObject({ result: { entry: "q1" } });
     lab.open("first");
