@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import type { FrozenEnvironment, Inventory } from "../adapters/environments/freeze.js";
+import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
 import { describeData, describeFiles } from "../adapters/environments/frozen-files.js";
+import type { Inventory } from "../adapters/environments/inventory.js";
 import { type DataFolders, prepareData } from "../adapters/environments/prepare-data.js";
 import type { Progress } from "../adapters/environments/runtime.js";
 import type { Packet } from "../core/protocol/packet.js";

@@ -4,9 +4,10 @@ import { z } from "zod";
 import { type Digest, digestOf } from "../../core/protocol/canonical.js";
 import { type Environment, environment } from "../../core/protocol/environment.js";
 import { type Cache, makeOpenFolder } from "./cache.js";
-import { canariesFile, type FrozenEnvironment, type Inventory, inventoryFile, openFrozen } from "./freeze.js";
+import { canariesFile, type FrozenEnvironment, openFrozen } from "./freeze.js";
 import { FrozenEnvironmentError } from "./frozen-copy.js";
 import { globFault, pathFault } from "./globs.js";
+import { type Inventory, inventoryFile } from "./inventory.js";
 import { patternFault } from "./metric-pattern.js";
 import { secretName } from "./secret-names.js";
 

@@ -48,6 +48,12 @@ export class DigestMemory {
     return found;
   }
 
+  /** Digest of a regular file where it is known without reading it; else null. */
+  knownOf(path: string): Digest | null {
+    const facts = lstatSync(path, { bigint: true });
+    return facts.isFile() ? this.known(facts) : null;
+  }
+
   /** Takes in the digest of a file that we wrote ourselves. */
   remember(path: string, digest: Digest): void {
     this.put(lstatSync(path, { bigint: true }), digest, false);

@@ -10,8 +10,10 @@ import type { Environment } from "../../core/protocol/environment.js";
 import { type Cache, makeOpenFolder } from "./cache.js";
 import { canaryName, plantCanary } from "./canary.js";
 import { DigestMemory } from "./digest-memory.js";
+import { EarlierCopy } from "./earlier-copy.js";
 import { digestKnown, type FileRecord, firstDifference, openRegular, recordFolder } from "./file-digest.js";
 import { FrozenCopier, FrozenEnvironmentError } from "./frozen-copy.js";
+import { type Inventory, inventoryFile } from "./inventory.js";
 import type { LoadedEnvironment, SurfaceFile } from "./load.js";
 import { digestMount } from "./mount-digest.js";
 
@@ -37,17 +39,6 @@ export interface CandidateFiles {
   readonly contents: ReadonlyMap<Digest, Uint8Array>;
 }
 
-/** What the digest is made of. Held-out data is not: looking at it would be a look. */
-export interface Inventory {
-  readonly environment: Environment;
-  readonly files: readonly (FileRecord & { readonly executable: boolean })[];
-  /** Paths of the files that workspaces hold too; null for a pack with a baseline folder of its own. */
-  readonly context: readonly string[] | null;
-  readonly data: Readonly<Record<string, readonly FileRecord[]>>;
-  readonly mounts: readonly Digest[];
-}
-
-export const inventoryFile = "inventory.json";
 /** Beside the frozen pack: digests of the canaries in data that it brought ready-made. */
 export const canariesFile = "canaries.json";
 
@@ -68,9 +59,16 @@ export async function freezeEnvironment(loaded: LoadedEnvironment, cache: Cache)
     if (error instanceof FrozenEnvironmentError) return null;
     throw error;
   });
-  if (existing !== null) return existing;
+  if (existing !== null) {
+    EarlierCopy.remember(cache, loaded.folder, digest);
+    return existing;
+  }
+  const earlier = EarlierCopy.of(cache, loaded.folder);
   await rename(folder, `${folder}.damaged-${randomBytes(4).toString("hex")}`).catch(ignoreMissing);
-  if (await copyPack(loaded, inventory, folder)) await rememberCopies(cache, folder, inventory);
+  const isCopied = await copyPack(loaded, inventory, earlier, folder).finally(() => sleep(clockMs));
+  earlier?.close();
+  if (isCopied) await rememberCopies(cache, folder, inventory);
+  EarlierCopy.remember(cache, loaded.folder, digest);
   return openFrozen(cache, digest);
 }
 
@@ -155,10 +153,10 @@ async function readInventory(loaded: LoadedEnvironment, cache: Cache | null, mem
 }
 
 /** False when another process was first. */
-async function copyPack(loaded: LoadedEnvironment, inventory: Inventory, folder: string): Promise<boolean> {
+async function copyPack(loaded: LoadedEnvironment, inventory: Inventory, earlier: EarlierCopy | null, folder: string): Promise<boolean> {
   const temporary = `${folder}.${randomBytes(6).toString("hex")}.partial`;
   try {
-    await fillPack(loaded, inventory, temporary);
+    await fillPack(loaded, inventory, earlier, temporary);
     await rename(temporary, folder);
     return true;
   } catch (error) {
@@ -177,7 +175,6 @@ const clockMs = 20;
 
 /** What was copied was digested while it was written: opening it need not read it again. */
 async function rememberCopies(cache: Cache, folder: string, inventory: Inventory): Promise<void> {
-  await sleep(clockMs);
   const memory = DigestMemory.open(cache, folder);
   try {
     for (const file of inventory.files) memory.remember(join(folder, "pack", file.path), file.digest);
@@ -188,12 +185,15 @@ async function rememberCopies(cache: Cache, folder: string, inventory: Inventory
   }
 }
 
-async function fillPack(loaded: LoadedEnvironment, inventory: Inventory, temporary: string): Promise<void> {
+async function fillPack(loaded: LoadedEnvironment, inventory: Inventory, earlier: EarlierCopy | null, temporary: string): Promise<void> {
   const sources = new Map(loaded.files.map((file) => [file.path, file.source]));
   await makeOpenFolder(join(temporary, "pack"));
   const copier = new FrozenCopier();
   for (const file of inventory.files) {
-    await copier.copy(join(loaded.folder, sources.get(file.path) ?? file.path), join(temporary, "pack", file.path), file, file.executable);
+    const target = join(temporary, "pack", file.path);
+    await copier.openFolder(target);
+    if (earlier?.link(file, target) === true) continue;
+    await copier.copy(join(loaded.folder, sources.get(file.path) ?? file.path), target, file, file.executable);
   }
   if (inventory.context !== null) await makeOpenFolder(join(temporary, "context"));
   for (const folder of new Set((inventory.context ?? []).map((path) => dirname(join(temporary, "context", path)))))

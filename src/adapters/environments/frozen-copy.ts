@@ -20,9 +20,7 @@ export class FrozenCopier {
   private readonly folders = new Set<string>();
 
   async copy(source: string, target: string, record: FileRecord, executable: boolean): Promise<void> {
-    const folder = dirname(target);
-    if (!this.folders.has(folder)) await makeOpenFolder(folder);
-    this.folders.add(folder);
+    await this.openFolder(target);
     const copied = this.clone(source, target) ? await digestFile(target) : await copyByBytes(source, target);
     if (copied.digest !== record.digest) {
       throw new FrozenEnvironmentError({
@@ -33,6 +31,13 @@ export class FrozenCopier {
       });
     }
     chmodSync(target, executable ? 0o555 : 0o444);
+  }
+
+  /** Makes the folder that a file is to lie in. */
+  async openFolder(target: string): Promise<void> {
+    const folder = dirname(target);
+    if (!this.folders.has(folder)) await makeOpenFolder(folder);
+    this.folders.add(folder);
   }
 
   /** False where it cannot be done; no other file of the same folder is tried then. */

@@ -5,7 +5,8 @@ import type { PacketData } from "../../core/protocol/packet.js";
 import type { Cache } from "./cache.js";
 import { canaryName } from "./canary.js";
 import { type FileRecord, recordFolder } from "./file-digest.js";
-import { type FrozenEnvironment, type Inventory, inventoryFile } from "./freeze.js";
+import type { FrozenEnvironment } from "./freeze.js";
+import { type Inventory, inventoryFile } from "./inventory.js";
 
 /** The text that a frozen environment's digest is of, and what it says. Checked when it was opened. */
 export async function frozenInventory(cache: Cache, frozen: FrozenEnvironment): Promise<{ text: string; inventory: Inventory }> {
