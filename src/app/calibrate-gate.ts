@@ -1,6 +1,7 @@
-import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
+import { type FrozenEnvironment, readCandidate } from "../adapters/environments/freeze.js";
 import type { LoadedEnvironment } from "../adapters/environments/load.js";
 import { configurationOf, type RunState } from "../core/harness/state.js";
+import { candidateDigest } from "../core/protocol/candidate.js";
 import { canonicalJson, digestOfValue } from "../core/protocol/canonical.js";
 import type { Promotion } from "../core/protocol/environment.js";
 import { RefusedError } from "../core/protocol/errors.js";
@@ -51,7 +52,7 @@ export async function planGate(project: Project, host: Host, request: GateReques
     frozen,
     promotion,
     measurements: measurementsOf(frozen, promotion, request.copies),
-    measurementMs: await measurementMs(host, frozen, subject),
+    measurementMs: await measurementMs(host, loaded, frozen, subject),
     create: () => create(project, host, { ...wanted, loaded, run }),
   };
 }
@@ -113,8 +114,14 @@ function measurementsOf({ environment }: FrozenEnvironment, promotion: Promotion
   return { least, most: least + (promotion.rule === "confirmed" ? copies * 2 * promotion.confirmations : 0) };
 }
 
-async function measurementMs(host: Host, frozen: FrozenEnvironment, subject: MeasuredSubject): Promise<number | null> {
-  const anyAge = { maxAgeMs: Number.POSITIVE_INFINITY, now: Date.now(), note: () => undefined };
+async function measurementMs(
+  host: Host,
+  loaded: LoadedEnvironment,
+  frozen: FrozenEnvironment,
+  subject: MeasuredSubject,
+): Promise<number | null> {
+  const baseline = candidateDigest((await readCandidate(loaded.folder, loaded.baseline)).manifest);
+  const anyAge = { baseline, maxAgeMs: Number.POSITIVE_INFINITY, now: Date.now(), note: () => undefined };
   const known = await knownCalibration(host, frozen, subject, anyAge);
   if (known === null) return null;
   const total = known.results.flatMap(({ wallMs }) => Object.values(wallMs)).reduce((sum, ms) => sum + ms, 0);

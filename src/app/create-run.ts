@@ -55,7 +55,9 @@ export async function createRun(project: Project, host: Host, request: RunReques
   const destination = { environment: frozen.environment, baseline: candidateDigest(own.baseline.manifest) };
   const warm = request.warmStart == null ? [] : warmStartQueue(project, request.warmStart, destination);
   const reuse = request.reuseCalibration ?? null;
-  const calibration = reuse === null ? null : await knownCalibration(host, frozen, configuration, { ...reuse, now: Date.now(), note });
+  const { baseline } = destination;
+  const calibration =
+    reuse === null ? null : await knownCalibration(host, frozen, configuration, { ...reuse, baseline, now: Date.now(), note });
   const starting = { ...own, queue: [...(request.queue ?? []), ...warm], calibration };
   await recordStart(project, configuration, starting, request.environmentFolder);
   if (request.hooks != null) keepGiven(new HookFiles(project.runFolder(name)), request.hooks);

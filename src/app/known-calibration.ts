@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { FrozenEnvironment } from "../adapters/environments/freeze.js";
 import { forget, keep, type MeasurementKey, readKept } from "../adapters/environments/kept-measurements.js";
-import { configurationOf, type RunState } from "../core/harness/state.js";
+import { configurationOf, type RunState, trialOf } from "../core/harness/state.js";
 import { isWholeCalibration, type ReusedCalibration, reusedCalibration } from "../core/protocol/calibration.js";
-import { digestOf } from "../core/protocol/canonical.js";
+import { type Digest, digestOf } from "../core/protocol/canonical.js";
 import { recordSet } from "../core/protocol/measurement.js";
 import type { Run } from "../research/runner/run.js";
 import type { Host } from "./environments.js";
@@ -24,6 +24,8 @@ const shape = z.strictObject({
 const mostRecordBytes = 64 * 2 ** 20;
 
 export interface Reuse {
+  /** Digest of the candidate that it was measured on: a run that attributes a gain has another baseline than its environment. */
+  readonly baseline: Digest;
   readonly maxAgeMs: number;
   /** Milliseconds since 1970. */
   readonly now: number;
@@ -37,7 +39,7 @@ export async function knownCalibration(
   subject: MeasuredSubject,
   reuse: Reuse,
 ): Promise<KnownCalibration | null> {
-  const key = await keyOf(host.cache, frozen, subject);
+  const key = await keyOf(host.cache, frozen, subject, reuse.baseline);
   const found = key === null ? null : await readKept(host.cache, key, shape, reuse.note);
   if (found === null) return null;
   const { calibration, records } = found;
@@ -87,8 +89,7 @@ export function rememberCalibrations(host: Host, frozen: FrozenEnvironment, run:
         );
     if (event.type === "measurement.requested" && event.data.reason === "remeasurement") looks.add(event.data.measurement);
     const isFailedLook = event.type === "attempt.ended" && event.data.result.kind === "ended" && looks.has(event.data.measurement);
-    if (reused && (event.type === "drift.noticed" || isFailedLook))
-      writing = writing.then(() => forgetFor(host, frozen, configurationOf(run.state)));
+    if (reused && (event.type === "drift.noticed" || isFailedLook)) writing = writing.then(() => forgetFor(host, frozen, run.state));
   });
   return () => {
     stop();
@@ -113,8 +114,7 @@ function calibrationOf(state: RunState, measuredAt: number, blob: (digest: strin
 }
 
 async function remember(host: Host, frozen: FrozenEnvironment, run: Run, measuredAt: number, note: (line: string) => void): Promise<void> {
-  const subject = configurationOf(run.state);
-  const key = await keyOf(host.cache, frozen, subject);
+  const key = await keyOf(host.cache, frozen, configurationOf(run.state), trialOf(run.state, "t0").candidate.blob);
   const bytes = (run.state.trials["t0"]?.results ?? []).reduce((total, { records }) => total + (records?.bytes ?? 0), 0);
   if (key === null || bytes > mostRecordBytes) return;
   await keep(
@@ -125,11 +125,16 @@ async function remember(host: Host, frozen: FrozenEnvironment, run: Run, measure
   );
 }
 
-async function forgetFor(host: Host, frozen: FrozenEnvironment, subject: MeasuredSubject): Promise<void> {
-  const key = await keyOf(host.cache, frozen, subject);
+async function forgetFor(host: Host, frozen: FrozenEnvironment, state: RunState): Promise<void> {
+  const key = await keyOf(host.cache, frozen, configurationOf(state), trialOf(state, "t0").candidate.blob);
   if (key !== null) await forget(host.cache, key);
 }
 
-function keyOf(cache: Host["cache"], frozen: FrozenEnvironment, subject: MeasuredSubject): Promise<MeasurementKey | null> {
-  return measurementKey(cache, frozen, subject, { kind: "calibration" });
+function keyOf(
+  cache: Host["cache"],
+  frozen: FrozenEnvironment,
+  subject: MeasuredSubject,
+  baseline: Digest,
+): Promise<MeasurementKey | null> {
+  return measurementKey(cache, frozen, subject, { kind: "calibration", baseline });
 }

@@ -8,6 +8,7 @@ import { knownCalibration } from "../../src/app/known-calibration.js";
 import { Project } from "../../src/app/project.js";
 import { importRun } from "../../src/app/transfer.js";
 import { verifyRun } from "../../src/app/verify.js";
+import { trialOf } from "../../src/core/harness/state.js";
 import { parseEvent, type StoredRunEvent } from "../../src/core/protocol/events.js";
 import { commandLine, driven, type Ended } from "../support/drive.js";
 import { of } from "../support/events.js";
@@ -126,11 +127,12 @@ describe("the calibration of an earlier run", () => {
     const { frozen } = await freezeFolder(host, lab.pack);
     const { state, close } = inspectRun(project(), "first");
     const subject = state.configuration;
+    const baseline = trialOf(state, "t0").candidate.blob;
     close();
     if (subject === null) throw new Error("no run");
     const measuredAt = of(eventsOf("first"), "run.calibrated")[0]?.at ?? 0;
-    const known = (changes: Partial<typeof subject>, now = measuredAt + 1): Promise<unknown> =>
-      knownCalibration(host, frozen, { ...subject, ...changes }, { maxAgeMs: 1000, now, note: () => undefined });
+    const known = (changes: Partial<typeof subject>, now = measuredAt + 1, of = baseline): Promise<unknown> =>
+      knownCalibration(host, frozen, { ...subject, ...changes }, { baseline: of, maxAgeMs: 1000, now, note: () => undefined });
     expect(await known({})).not.toBeNull();
     expect(await known({ host: { ...subject.host, memoryBytes: 1, versions: {} } })).not.toBeNull();
     expect(await known({ host: { ...subject.host, cpuModel: "another" } })).toBeNull();
@@ -138,6 +140,8 @@ describe("the calibration of an earlier run", () => {
     expect(await known({ host: { ...subject.host, gpus: ["a card of its own"] } })).toBeNull();
     expect(await known({ sandbox: "none" })).toBeNull();
     expect(await known({}, measuredAt + 1001)).toBeNull();
+    // What a gain is attributed with has the winner for its baseline, under the same environment.
+    expect(await known({}, measuredAt + 1, "0".repeat(64))).toBeNull();
     expect(await known({}, measuredAt - 1)).toBeNull();
   });
 

@@ -109,11 +109,20 @@ function gainLines(summary: RunSummary): OpeningLine[] {
     over === null || (over.lower === null && over.upper === null)
       ? ""
       : `, ${coverage(summary.rule?.level ?? 0.05)} interval ${range(over.lower, over.upper, signed)}`;
-  const gained = over === null ? "not known" : `${signed(over.absolute)} over the baseline${relative}${bounds}`;
+  const gained = over === null ? "not known" : `${signed(over.absolute)} over the baseline${relative}${bounds}${besideText(summary)}`;
   return [
     { label: "Gain", text: gained, tone: "plain" },
     { label: "Sure", text: best.gain === null ? "no verdict is recorded" : sureText(best.gain, summary), tone: "plain" },
   ];
+}
+
+/** From this on the baseline in the pairs is another number than the calibrated one that stands above. */
+const apart = 0.05;
+
+function besideText({ best, baseline }: RunSummary): string {
+  const beside = best?.overBaseline?.beside ?? null;
+  if (beside === null || baseline === null || Math.abs(beside - baseline.mean) <= apart * Math.abs(baseline.mean)) return "";
+  return `; measured beside it, the baseline was ${significant(beside)} and not ${significant(baseline.mean)}`;
 }
 
 function errorLines({ rule, gate }: RunSummary): OpeningLine[] {

@@ -323,7 +323,13 @@ describe("summary", () => {
     // t(2 degrees of freedom, 0.05) = 2.920; standard error 0.01 / √3.
     expect(best?.interval?.[0]).toBeCloseTo(0.88 - 2.91999 * (0.01 / Math.sqrt(3)), 5);
     // Judged against t1, so no interval over the baseline is claimed.
-    expect(best?.overBaseline).toEqual({ absolute: expect.closeTo(0.08, 10), percent: expect.closeTo(10, 8), lower: null, upper: null });
+    expect(best?.overBaseline).toEqual({
+      absolute: expect.closeTo(0.08, 10),
+      percent: expect.closeTo(10, 8),
+      beside: null,
+      lower: null,
+      upper: null,
+    });
     expect(trials).toMatchObject({ keep: 2, discard: 1, crashed: 2, timed_out: 0 });
     expect(keeps).toEqual({ underRule: 2, underAny: 2 });
     expect(failures).toMatchObject({ total: 2, groups: [{ status: "crashed", stage: "train", n: 2, trials: ["t2", "t5"] }] });
@@ -339,9 +345,18 @@ describe("summary", () => {
     expect(best?.overBaseline).toEqual({
       absolute: 0.05,
       percent: expect.closeTo(6.25, 8),
+      beside: expect.closeTo(0.8, 10),
       lower: expect.closeTo(0.04, 10),
       upper: expect.closeTo(0.06, 10),
     });
+  });
+
+  it("gives the percentage of the baseline beside it, and says so, when that is another one than at calibration", () => {
+    const run = new Script().calibrate([0.79, 0.8, 0.81]);
+    run.confirm(run.search("once"), 0.87, [0.84, 0.85, 0.86], 0.45);
+    const summary = summarize(run.state, run.now);
+    expect(summary.best?.overBaseline?.percent).toBeCloseTo(112.5, 8);
+    expect(statusText(summary).replaceAll(/\s+/g, " ")).toContain("; measured beside it, the baseline was 0.4 and not 0.8");
   });
 
   it("counts gains as positive when smaller is better", () => {

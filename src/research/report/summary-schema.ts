@@ -61,10 +61,17 @@ export const bestSummary = z.strictObject({
   /**
    * Gain over the baseline. Where the verdict was against the baseline itself (`gain.over` is `t0`): its paired gain with
    * its bounds. Else `value` against the calibrated mean, without bounds: the intervals of the steps do not add up to
-   * one. `percent` is of the calibrated mean. Null for `t0`.
+   * one. `percent` is of the baseline that it was compared with: `beside`, its mean in those pairs, else the calibrated mean.
+   * Null for `t0`.
    */
   overBaseline: z
-    .strictObject({ absolute: z.number(), percent: z.number().nullable(), lower: z.number().nullable(), upper: z.number().nullable() })
+    .strictObject({
+      absolute: z.number(),
+      percent: z.number().nullable(),
+      beside: z.number().nullable(),
+      lower: z.number().nullable(),
+      upper: z.number().nullable(),
+    })
     .nullable(),
   /** Retracted trials that it was built on or compared with. Not empty: look before you trust it. */
   restsOnRetracted: z.array(z.string()),

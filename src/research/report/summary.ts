@@ -145,10 +145,13 @@ function overBaseline(state: RunState, value: number, verdictGain: GainSummary |
   const paired = verdictGain?.over === "t0" ? verdictGain : null;
   const absolute = paired?.value ?? gainOverBaseline(state, value);
   if (absolute === null || state.noise === null) return null;
-  const { mean } = state.noise;
+  const sign = metricOf(state)?.direction === "minimize" ? 1 : -1;
+  const beside = paired === null ? null : value + sign * paired.value;
+  const of = beside ?? state.noise.mean;
   return {
     absolute,
-    percent: mean === 0 ? null : (absolute / Math.abs(mean)) * 100,
+    percent: of === 0 ? null : (absolute / Math.abs(of)) * 100,
+    beside,
     lower: paired?.lower ?? null,
     upper: paired?.upper ?? null,
   };
