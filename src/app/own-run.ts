@@ -27,7 +27,7 @@ import { loadModelConfiguration, type ModelConfiguration } from "./model-configu
 import { isOptimizer, prepareOptimizers } from "./optimizers.js";
 import { longestMessage, perform } from "./perform.js";
 import type { Project } from "./project.js";
-import { makeResearcherFolder } from "./researcher-folder.js";
+import { researcherFolder } from "./researcher-folder.js";
 import { modelParts, researchersOf, sessionModelsOf } from "./researchers.js";
 import { expectedSurroundings } from "./run-surroundings.js";
 import { secretsOf } from "./secrets.js";
@@ -138,7 +138,7 @@ async function drive(
     models,
     secrets,
     optimizers: researchersIn(configuration).some(isOptimizer) ? await prepareOptimizers(host, scratch, progress) : null,
-    folder: await makeResearcherFolder(prepared, join(scratch, "researcher")),
+    ...researcherFolder(prepared, join(scratch, "researcher")),
   };
   const runner = new Runner(run, {
     host: { prepared, executor, slots, sandbox: configuration.sandbox, giveToSandbox, hostEnvironment: host.variables, scratch },

@@ -2,11 +2,28 @@ import { chmod, cp, rm } from "node:fs/promises";
 import { dirname, relative, sep } from "node:path";
 import type { PreparedEnvironment } from "../core/ports/prepared-environment.js";
 
+/** The folder of command researchers, made when the first of them is asked: a large pack takes its time, and calibration needs none. */
+export function researcherFolder(
+  prepared: PreparedEnvironment,
+  folder: string,
+): { readonly folder: string; readonly bringFolder: () => Promise<void> } {
+  let made: Promise<void> | null = null;
+  const bringFolder = (): Promise<void> => {
+    made ??= makeResearcherFolder(prepared, folder).catch((error: unknown) => {
+      // The next one who is asked tries again.
+      made = null;
+      throw error;
+    });
+    return made;
+  };
+  return { folder, bringFolder };
+}
+
 /**
  * A copy of the frozen pack for command researchers, without what measures a candidate: files that trusted stages name,
  * and the preparation with its raw inputs, which may hold answers.
  */
-export async function makeResearcherFolder(prepared: PreparedEnvironment, target: string): Promise<string> {
+async function makeResearcherFolder(prepared: PreparedEnvironment, target: string): Promise<void> {
   const hidden = hiddenPaths(prepared);
   await rm(target, { recursive: true, force: true });
   await cp(prepared.packFolder, target, {
@@ -17,7 +34,6 @@ export async function makeResearcherFolder(prepared: PreparedEnvironment, target
     },
   });
   await chmod(target, 0o755);
-  return target;
 }
 
 function hiddenPaths({ environment }: PreparedEnvironment): string[] {

@@ -34,6 +34,7 @@ interface Parts {
   readonly optimizers: OptimizerParts | null;
   /** What command researchers see of the pack. */
   readonly folder: string;
+  readonly bringFolder: () => Promise<void>;
   readonly models: ModelConfiguration["models"];
   readonly secrets: Secrets;
 }
@@ -73,6 +74,7 @@ function researcherNamed(name: string, parts: Parts): Researcher {
     name,
     command,
     folder: parts.folder,
+    bringFolder: parts.bringFolder,
     executor,
     sandbox,
     path: runtime.path,

@@ -10,6 +10,8 @@ export interface CommandResearcherOptions {
   readonly command: string;
   /** Host folder that the command sees read-only as its working directory. */
   readonly folder: string;
+  /** Brings the folder to be there; asked before each answer. Left out: it is there. */
+  readonly bringFolder?: () => Promise<void>;
   readonly executor: Executor;
   readonly sandbox: "bubblewrap" | "none";
   readonly path: readonly string[];
@@ -39,7 +41,10 @@ export function commandResearcher(options: CommandResearcherOptions): Researcher
       signal.addEventListener("abort", stop, { once: true });
       try {
         // An answer that was on its way when the runner died is found, not asked for again.
-        if ((await executor.find(id)).state === "unknown") await executor.start(execution(options, id, request));
+        if ((await executor.find(id)).state === "unknown") {
+          await options.bringFolder?.();
+          await executor.start(execution(options, id, request));
+        }
         const found = await executor.wait(id);
         if (found.state === "gone") throw new ResearcherFailedError("infrastructure", found.reason, used(0));
         const { stdout, stderr } = await executor.output(id);
