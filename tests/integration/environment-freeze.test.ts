@@ -230,3 +230,37 @@ test("holes of a file stay holes in the frozen copy", async () => {
   const copied = await stat(join(packFolder, "weights.bin"));
   expect([copied.size, copied.blocks * 512 < 2 ** 22]).toEqual([300 * 2 ** 20, true]);
 });
+
+describe("a folder that was frozen before", () => {
+  /** Freezes a pack, then changes its contract and one file, and freezes it again. */
+  async function twice(between: (pack: string) => Promise<void>): Promise<{ first: string; second: string }> {
+    const cache = await temporaryCache();
+    const folder = await makePack();
+    const first = await freezeEnvironment(await loadEnvironment(folder), cache);
+    await between(first.packFolder);
+    await writeFile(join(folder, "environment.yaml"), contractWith(["wall: 10 s", "wall: 11 s"]));
+    await writeFile(join(folder, "description.md"), "changed\n");
+    const second = await freezeEnvironment(await loadEnvironment(folder), cache);
+    expect(second.digest).not.toBe(first.digest);
+    await openFrozen(cache, second.digest);
+    return { first: first.packFolder, second: second.packFolder };
+  }
+  const inode = async (folder: string, path: string): Promise<number> => (await stat(join(folder, path))).ino;
+
+  test("shares what stayed the same with the earlier copy, and nothing else", async () => {
+    const { first, second } = await twice(async () => undefined);
+    expect(await inode(second, "evaluate.sh")).toBe(await inode(first, "evaluate.sh"));
+    expect(await inode(second, "description.md")).not.toBe(await inode(first, "description.md"));
+    expect(await readFile(join(second, "description.md"), "utf8")).toBe("changed\n");
+  });
+
+  test("takes no file from a copy that was altered", async () => {
+    const altered = async (pack: string): Promise<void> => {
+      await chmod(join(pack, "evaluate.sh"), 0o644);
+      await writeFile(join(pack, "evaluate.sh"), "echo 1\n");
+      await chmod(join(pack, "evaluate.sh"), 0o444);
+    };
+    const { first, second } = await twice(altered);
+    expect(await readFile(join(second, "evaluate.sh"), "utf8")).not.toBe(await readFile(join(first, "evaluate.sh"), "utf8"));
+  });
+});
