@@ -85,7 +85,7 @@ export async function measureInit(
 
 function wantsAnother(wallMs: number): Promise<boolean> {
   const question = `Measure it once more on another seed, to see whether the number varies? It takes about ${duration(wallMs)}.`;
-  return terminalPrompter.choose(question, ["yes", "no"] as const, "yes").then((answer) => answer === "yes");
+  return chosen(question, ["yes", "no"] as const, "yes", "What was written before stays.").then((answer) => answer === "yes");
 }
 
 /** What keeps a baseline from being measured at all is told like a failure of it: the environment is written already. */
@@ -117,19 +117,18 @@ async function attempted(
 
 const terminalPrompter: Prompter = {
   async text(question, initial) {
-    return answered(await text({ message: question, initialValue: initial }));
+    return answered(await text({ message: question, initialValue: initial }), "Nothing was written.");
   },
-  async choose(question, choices, initial) {
-    const picked = await select<string>({
-      message: question,
-      options: choices.map((value) => ({ value, label: value })),
-      initialValue: initial,
-    });
-    return answered(picked) as (typeof choices)[number];
-  },
+  choose: (question, choices, initial) => chosen(question, choices, initial, "Nothing was written."),
 };
 
-function answered(answer: string | symbol): string {
+/** `left`: what whoever leaves is told about the folder. */
+async function chosen<T extends string>(question: string, choices: readonly T[], initial: T, left: string): Promise<T> {
+  const options = choices.map((value) => ({ value: value as string, label: value as string }));
+  return answered(await select<string>({ message: question, options, initialValue: initial }), left) as T;
+}
+
+function answered(answer: string | symbol, left: string): string {
   if (!isCancel(answer) && typeof answer === "string") return answer;
-  throw new InitRefusedError({ expected: "an answer", found: "that you left", todo: "What was written before stays." });
+  throw new InitRefusedError({ expected: "an answer", found: "that you left", todo: left });
 }

@@ -58,7 +58,7 @@ test("who leaves in the middle has written nothing", async () => {
   await answer(dialogue, /Which program is it about\?/, enter);
   await answer(dialogue, /Which files may be edited\?/, interrupt);
   const { code, stdout } = await dialogue.ended;
-  expect(stdout).toMatch(/expected an answer; found that you left/);
+  expect(stdout).toMatch(/expected an answer; found that you left\. Nothing was written\./);
   expect(code).toBe(2);
   expect(() => contract()).toThrow(/ENOENT/);
 });

@@ -1,6 +1,7 @@
 import { operate } from "../../../app/operate.js";
 import { Project } from "../../../app/project.js";
-import { type CliCommand, exitCodes, reasonOption } from "../command.js";
+import { type CliCommand, exitCodes } from "../command.js";
+import { UsageError } from "../usage-error.js";
 
 /** A word of the operator to the researchers of a run. */
 export const command: CliCommand = {
@@ -15,7 +16,8 @@ export const command: CliCommand = {
   },
   async run({ args, folder, terminal }) {
     const [name = "", text = ""] = args;
-    const done = await operate(new Project(folder), name, { type: "note", reason: reasonOption(text) });
+    if (text.trim() === "") throw new UsageError("note expects what the researchers are to know, as its second word; nothing was given");
+    const done = await operate(new Project(folder), name, { type: "note", reason: text });
     terminal.say(`noted; researchers of ${name} see it from the next question on`);
     terminal.data({ run: name, ...done });
     return exitCodes.ok;
