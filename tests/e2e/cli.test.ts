@@ -69,6 +69,8 @@ describe("a request that is wrong", () => {
     ["an argument too many", trial("status over and"), /too many arguments for 'status'/],
     ["a missing option", trial("pause over"), /required option '--reason <text>'/],
     ["a reason of no words", ["pause", "over", "--reason", " "], /--reason expects a few words/],
+    ["a note of no words", ["note", "over", " "], /note expects what the researchers are to know/],
+    ["a packet that is not there", trial("rescore nope.tar.gz"), /a file that `trialist pack` wrote; found no file of that name/],
     ["an unknown run", trial("status ovre"), /the name of a run of this project; found "ovre"\. Known: over\./],
     ["a run name that leads elsewhere", trial("status ../x"), /a run name of up to 64 letters.*found "\.\.\/x"/],
     ["an empty run name", ["status", ""], /a run name of up to 64 letters.*found ""/],

@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
 import { isPlainPath } from "../../core/harness/admission.js";
-import { TrialistError } from "../../core/protocol/errors.js";
+import { RefusedError, TrialistError } from "../../core/protocol/errors.js";
 
 /** An archive is damaged, or made to do harm. Nothing of it was used. */
 export class ArchiveRefusedError extends TrialistError {
@@ -27,11 +27,16 @@ export const packetBounds: ArchiveBounds = { files: 400_000, bytes: 64 * 2 ** 30
 /**
  * Unpacks the regular files of a `.tar.gz` below a folder, and refuses everything else: links, devices, folders, paths
  * that leave it, a path twice, more than the bounds. Permissions, owners and times of the archive are ignored.
- * @throws ArchiveRefusedError; the caller removes the folder
+ * @throws ArchiveRefusedError, RefusedError where there is no such file; the caller removes the folder
  */
 export async function readArchive(file: string, folder: string, bounds: ArchiveBounds = packetBounds): Promise<ReadonlySet<string>> {
   const facts = await stat(file).catch(() => null);
-  if (facts === null || !facts.isFile()) throw refused(file, "a packet", facts === null ? "nothing" : "no regular file");
+  if (facts === null || !facts.isFile())
+    throw new RefusedError({
+      expected: "a file that `trialist pack` wrote",
+      found: facts === null ? "no file of that name" : "no regular file",
+      where: file,
+    });
   const unpacking = new Unpacking(file, folder, bounds);
   const most = Math.min(bounds.bytes, bounds.freeBytes + bounds.ratio * facts.size);
   const parser = new Parser({ strict: true, maxMetaEntrySize: 64 * 1024, onReadEntry: (entry) => unpacking.take(entry) });
