@@ -99,7 +99,7 @@ function refuseBusy({ owner, name }: InspectedRun): void {
   throw new RefusedError({
     expected: "a run that nobody works on: its best may still change, and two at once disturb each other's time",
     found: `${name}, which process ${owner.pid ?? "unknown"} works on`,
-    todo: `Wait for its end, or \`trialist finish ${name}\`.`,
+    todo: `Wait for its end, or \`trialist finish ${name} --reason …\`.`,
   });
 }
 

@@ -27,7 +27,7 @@ export async function extendRun(project: Project, host: Host, name: string, requ
     const run = Run.open(ledger, Date.now);
     refuseUnfinished(run.state);
     const afterHeldoutLook = reasonAfterLook(folder, name, request.afterHeldoutLook);
-    if (!request.frozen) await refuseChangedEnvironment(host, folder, run.state, `trialist extend ${name} --frozen`);
+    if (!request.frozen) await refuseChangedEnvironment(host, folder, run.state, `trialist extend ${name} --frozen --reason …`);
     // A copy that is gone is found out before anything is recorded.
     await frozenByDigest(host, configurationOf(run.state).environmentDigest);
     run.dispatch({ type: "extend", ...changedBudget(run.state, request), reason: request.reason, afterHeldoutLook });

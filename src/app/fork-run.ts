@@ -53,7 +53,8 @@ export async function forkRun(project: Project, host: Host, source: string, requ
   try {
     refuseUncalibrated(inspected.state, source);
     const afterHeldoutLook = reasonAfterLook(inspected.folder, source, request.afterHeldoutLook);
-    if (!request.frozen) await refuseChangedEnvironment(host, inspected.folder, inspected.state, `trialist fork ${source} --frozen`);
+    if (!request.frozen)
+      await refuseChangedEnvironment(host, inspected.folder, inspected.state, `trialist fork ${source} --name … --frozen`);
     const configuration = configurationOf(inspected.state);
     await frozenByDigest(host, configuration.environmentDigest);
     if (configuration.sandbox === "bubblewrap") assertUsable(await probeSandbox());

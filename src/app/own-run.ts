@@ -97,7 +97,7 @@ function refuseOver(state: RunState, name: string): void {
   throw new RefusedError({
     expected: "a run that is not over",
     found: `${name}, which is ${state.phase}: ${state.reason}`,
-    todo: `\`trialist report ${name}\` shows it; \`trialist ${state.phase === "finished" ? `extend ${name}\` goes on with it` : "run` starts a new one"}.`,
+    todo: `\`trialist report ${name}\` shows it; \`trialist ${state.phase === "finished" ? `extend ${name} --reason …\` goes on with it` : "run` starts a new one"}.`,
   });
 }
 

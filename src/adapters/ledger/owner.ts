@@ -34,7 +34,7 @@ export class RunOwnedError extends TrialistError {
       expected: `run ${run} to have no owner`,
       found: `that it is owned by ${who}`,
       where,
-      todo: `Use \`trialist pause ${run}\` to stop it, or wait until it ends.`,
+      todo: `Use \`trialist pause ${run} --reason …\` to stop it, or wait until it ends.`,
     };
     super(facts, options);
   }

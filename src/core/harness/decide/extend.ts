@@ -23,7 +23,7 @@ export function refuseUnfinished(state: RunState): void {
   const run = state.configuration === null ? "RUN" : configurationOf(state).run;
   const todo =
     state.phase === "cancelled"
-      ? `A cancelled run stays over. \`trialist fork ${run}\` begins another one with what it measured, where that stands.`
+      ? `A cancelled run stays over. \`trialist fork ${run} --name …\` begins another one with what it measured, where that stands.`
       : `\`trialist resume ${run}\` goes on with it as it is; it can be extended once it is finished.`;
   throw refuse("a run that is finished", `a run that is ${state.phase}`, todo);
 }

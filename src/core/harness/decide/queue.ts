@@ -53,13 +53,13 @@ export const cancelTrial: Handler<Of<"cancel_trial">> = (state, command) => {
     throw refuse(
       "a trial of which nothing runs",
       `${trial.id}, whose ${running.id} is being measured`,
-      "Let it end, then `trialist retract` it; `trialist hold` stops what it still waits for.",
+      `Let it end, then \`trialist retract RUN ${trial.id} --reason …\`; \`trialist hold RUN ${trial.id} --reason …\` stops what it still waits for.`,
     );
   if (trial.pending === 0)
     throw refuse(
       "a trial that waits for a measurement",
       `${trial.id}, which is being judged`,
-      "`trialist retract` marks it as invalid afterwards.",
+      `\`trialist retract RUN ${trial.id} --reason …\` marks it as invalid afterwards.`,
     );
   return only(
     acted("cancel_trial", command.reason, trial.id),
@@ -73,7 +73,11 @@ function openSearch(state: RunState, id: string): Trial {
   if (trial === null || trial.kind !== "search")
     throw refuse("a searched trial of this run, such as t3", JSON.stringify(id), "`trialist queue RUN` lists what waits.");
   if (trial.phase === "ended")
-    throw refuse("a trial that has not ended", `${id}, which is ${trial.status}`, "`trialist retract` marks an ended one as invalid.");
+    throw refuse(
+      "a trial that has not ended",
+      `${id}, which is ${trial.status}`,
+      `\`trialist retract RUN ${id} --reason …\` marks an ended one as invalid.`,
+    );
   return trial;
 }
 

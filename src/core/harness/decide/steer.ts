@@ -18,7 +18,7 @@ export const hold: Handler<Of<"hold">> = (state, command) => {
     throw refuse(
       "a run that goes on",
       "a run that is finishing",
-      `\`trialist queue RUN remove ${trial.id}\` cancels a trial of which nothing runs.`,
+      `\`trialist queue RUN remove ${trial.id} --reason …\` cancels a trial of which nothing runs.`,
     );
   return steered(state, command, "held");
 };

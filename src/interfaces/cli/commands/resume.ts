@@ -48,6 +48,6 @@ function refuseServed(project: Project, name: string): void {
   close();
   if (comesFromOutside(state))
     throw new UsageError(
-      `${name} gets its trials from outside: \`trialist mcp --run ${name}\` serves it, \`trialist finish ${name}\` ends it`,
+      `${name} gets its trials from outside: \`trialist mcp --run ${name}\` serves it, \`trialist finish ${name} --reason …\` ends it`,
     );
 }
