@@ -12,6 +12,7 @@ import { runKey, withExecutor } from "./executors.js";
 import { gpusFor } from "./gpus.js";
 import type { InspectedRun } from "./inspect.js";
 import { expectedSurroundings } from "./run-surroundings.js";
+import { wayToEnd } from "./way-to-end.js";
 
 /** A look's answer: held-out beside in-loop, and how often anybody has looked. */
 export interface HeldoutAnswer {
@@ -38,7 +39,7 @@ export async function heldoutLook(
     throw new RefusedError({
       expected: "a run that is over",
       found: `${name}, which is ${state.phase}`,
-      todo: `A look that a run could still react to is no held-out look. \`trialist finish ${name} --reason …\` ends it.`,
+      todo: `A look that a run could still react to is no held-out look. ${wayToEnd(inspected)}`,
     });
   }
   const configuration = configurationOf(state);

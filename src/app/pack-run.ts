@@ -21,6 +21,7 @@ import { claimsOf } from "./packet-claims.js";
 import { gatherData, type PackedData } from "./packet-data.js";
 import type { Project } from "./project.js";
 import { secretsOf } from "./secrets.js";
+import { wayToEnd } from "./way-to-end.js";
 
 export interface PackOptions {
   readonly trial: string | null;
@@ -61,7 +62,7 @@ export async function packRun(
     throw new RefusedError({
       expected: "a run that is over: a packet holds the seeds of confirmations",
       found: `${name}, which is ${state.phase}`,
-      todo: `\`trialist finish ${name} --reason …\` ends it.`,
+      todo: wayToEnd(inspected),
     });
   const trial = trialNamed(state, options.trial ?? state.leader?.trial ?? "");
   if (trial === null)

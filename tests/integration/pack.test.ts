@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { digestOf } from "../../src/core/protocol/canonical.js";
 import { type Packet, packet } from "../../src/core/protocol/packet.js";
-import { commandLine, commandLineWith, driven } from "../support/drive.js";
+import { commandLine, commandLineWith, drive, driven } from "../support/drive.js";
 import { Lab, proposes } from "../support/lab.js";
 import { entriesOf, predict, predictionPacks } from "../support/packets.js";
 
@@ -42,6 +42,20 @@ async function pack(run: string, name: string, ...words: string[]) {
 }
 
 describe("pack", () => {
+  it("of a run that is finishing and that nobody works on names what brings it to its end", async () => {
+    const environmentFolder = join(lab.pack, "brought");
+    const budget = { trials: 2, costUsd: null, tokens: null, computeMs: null, wallMs: null };
+    await drive(lab, [
+      { do: "create", name: "left", request: { seed, budget, environmentFolder } },
+      { do: "work", name: "left", death: { side: "after", append: 14 } },
+    ]).ended;
+    const said = async (...words: string[]) => (await commandLine(lab, ...words).ended).stderr;
+    expect(await said("pack", "left")).toMatch(/which is searching\. `trialist finish left --reason …` ends it/);
+    expect(await said("finish", "left", "--reason", "enough")).toBe("");
+    expect(await said("pack", "left")).toMatch(/which is finishing\. `trialist resume left` brings it to its end/);
+    expect(await said("heldout", "left")).toMatch(/which is finishing\..*`trialist resume left` brings it to its end/);
+  });
+
   it("holds what somebody else needs, each file named with its digest, and no label", async () => {
     const { entries, claims, answer } = await pack("brought", "plain.tar.gz");
     expect([...entries.keys()]).toEqual([
