@@ -60,7 +60,9 @@ printf '{"metrics":{"score":%s}}' $value > $TRIALIST_MEASUREMENT\n`,
     const stopped = await trialist(lab, starts("run", 2));
     expect([stopped.code, stopped.stdout]).toEqual([
       4,
-      expect.stringMatching(/suspended[\s\S]*no admissible candidate[\s\S]*trialist resume run/),
+      expect.stringMatching(
+        /suspended[\s\S]*no admissible candidate[\s\S]*trialist fork run[\s\S]*trialist finish run[\s\S]*trialist resume run/,
+      ),
     ]);
     const early = await trialist(lab, ["heldout", "run"]);
     expect([early.code, early.stdout, early.stderr]).toEqual([

@@ -113,7 +113,13 @@ function suspendLane(state: RunState, call: string, final: boolean): RunEvent[] 
       type: "run.suspended",
       data: {
         reason,
-        todo: `\`trialist status ${run}\` shows why the last ones were refused, and whether the researcher has run out of ideas; mend it, then \`trialist resume ${run}\`.`,
+        todo: [
+          `\`trialist status ${run}\` shows why the last ones were refused, and whether the researcher has run out of ideas.`,
+          `\`trialist fork ${run} --name … --researcher …\` goes on from this record with another one, also of another command line;`,
+          `a program that you mend in the environment's folder makes another environment: \`trialist run … --warm-start ${run}\`;`,
+          `\`trialist finish ${run} --reason …\`, then \`trialist resume ${run}\`, ends the run with what there is;`,
+          `\`trialist resume ${run}\` alone asks the same one again.`,
+        ].join(" "),
       },
     },
   ];
