@@ -8,6 +8,8 @@ import { isOver } from "../core/harness/due.js";
 import { RefusedError } from "../core/protocol/errors.js";
 import { type HookWishes, keepGiven } from "./hooks.js";
 import { inspectRun } from "./inspect.js";
+import { ledgerAt } from "./ledgers.js";
+import { refuseOver } from "./own-run.js";
 import type { Project } from "./project.js";
 
 /** Where a run that nobody looks at writes what it would have said. */
@@ -33,9 +35,11 @@ const patienceMs = 30_000;
 /**
  * Goes on with a run in a process of its own, in a session of its own: it outlives this process and its terminal.
  * `entry`: the program that this process runs, which is started again.
+ * @throws RunOwnedError, or RefusedError for a run that is over, before anything is started
  * @throws RefusedError with what it said, when it ends before it owns the run
  */
 export async function detachRun(project: Project, run: string, entry: string, options: DetachOptions): Promise<Detached> {
+  const before = refuseIdle(project, run);
   if (options.hooks != null) keepGiven(new HookFiles(project.existingRun(run)), options.hooks);
   const log = logFile(project, run);
   const out = openSync(log, "a", 0o600);
@@ -48,7 +52,7 @@ export async function detachRun(project: Project, run: string, entry: string, op
   });
   const folder = project.existingRun(run);
   for (const deadline = Date.now() + patienceMs; Date.now() < deadline && ended === null && !isOwned(folder); ) await sleep(50);
-  if (ended !== null && !hasEnded(project, run))
+  if (ended !== null && !hasEnded(project, run, before))
     throw new RefusedError({
       expected: "a process that goes on with the run",
       found: lastLines(log),
@@ -59,11 +63,20 @@ export async function detachRun(project: Project, run: string, entry: string, op
   return { pid: child.pid ?? 0, log };
 }
 
-/** A run may be so short that its process has ended well already. */
-function hasEnded(project: Project, run: string): boolean {
+/** What the other process could only refuse is refused here, where somebody sees it. Returns the ledger's length. */
+function refuseIdle(project: Project, run: string): number {
+  ledgerAt(project, project.existingRun(run), "own").close();
   const { state, close } = inspectRun(project, run);
   close();
-  return isOver(state.phase) || state.phase === "suspended";
+  refuseOver(state, run);
+  return state.version;
+}
+
+/** A run may be so short that its process has ended well already; one that recorded nothing has refused. */
+function hasEnded(project: Project, run: string, before: number): boolean {
+  const { state, close } = inspectRun(project, run);
+  close();
+  return state.version > before && (isOver(state.phase) || state.phase === "suspended");
 }
 
 function lastLines(file: string): string {

@@ -92,7 +92,8 @@ function refuseUnborn(state: RunState, name: string, folder: string): void {
   });
 }
 
-function refuseOver(state: RunState, name: string): void {
+/** @throws RefusedError for a run that nothing can go on with */
+export function refuseOver(state: RunState, name: string): void {
   if (!isOver(state.phase)) return;
   throw new RefusedError({
     expected: "a run that is not over",

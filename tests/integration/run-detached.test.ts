@@ -48,5 +48,12 @@ describe("a detached run", () => {
     const { code, stderr } = await commandLine(lab, "attach", "nobody").ended;
     expect([code, stderr]).toEqual([2, expect.stringContaining("the name of a run")]);
     expect((await commandLine(lab, "logs", "night").ended).stderr).toContain("never detached");
+    const over = await commandLine(lab, "resume", "night", "--detach").ended;
+    expect([over.code, over.stdout, over.stderr]).toEqual([
+      2,
+      "",
+      expect.stringMatching(/a run that is not over; found night, which is finished.*`trialist extend night --reason …` goes on/),
+    ]);
+    expect((await commandLine(lab, "logs", "night").ended).stderr).toContain("never detached");
   });
 });
