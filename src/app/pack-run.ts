@@ -25,7 +25,8 @@ import { wayToEnd } from "./way-to-end.js";
 
 export interface PackOptions {
   readonly trial: string | null;
-  readonly file: string;
+  /** Null: one of the project's packets, named after run and trial. */
+  readonly file: string | null;
   /** Labels of the in-loop split, and data that a preparation can make again. */
   readonly withData: boolean;
   readonly withLedger: boolean;
@@ -89,10 +90,11 @@ export async function packRun(
     const whole = { schema: packetSchemaName, ...claims, data: data.described, leftOut: leftOut(frozen, data, options) } as const;
     await stage.text("README.md", packetReadme(whole));
     const digest = await stage.manifest(whole);
-    await writeArchive(staging, stage.paths(), options.file);
+    const file = options.file ?? join(project.makePacketFolder(), `${name}-${trial.id}.tar.gz`);
+    await writeArchive(staging, stage.paths(), file);
     const { files, bytes } = stage.totals();
     const holdsLabels = data.described.inloop?.included === true;
-    return { trial: trial.id, file: options.file, files, bytes, digest, leftOut: whole.leftOut, holdsLabels };
+    return { trial: trial.id, file, files, bytes, digest, leftOut: whole.leftOut, holdsLabels };
   } finally {
     await rm(staging, { recursive: true, force: true });
   }

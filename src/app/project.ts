@@ -70,11 +70,23 @@ export class Project {
 
   /** @throws RefusedError where the folder cannot be written */
   make(): void {
+    // Step by step: of a read-only file system, a recursive one says that the folder above is missing.
+    for (const folder of [this.folder, this.root, join(this.root, "runs"), this.blobFolder]) this.makeFolder(folder);
+  }
+
+  /**
+   * Where packets go, made if need be. They lie beside the runs: a file more in an environment's folder would make it another
+   * environment. @throws RefusedError where the folder cannot be written
+   */
+  makePacketFolder(): string {
+    const folder = join(this.root, "packets");
+    this.makeFolder(folder);
+    return folder;
+  }
+
+  private makeFolder(folder: string): void {
     try {
-      // Step by step: of a read-only file system, a recursive one says that the folder above is missing.
-      for (const folder of [this.folder, this.root, join(this.root, "runs"), this.blobFolder]) {
-        if (!existsSync(folder)) mkdirSync(folder, { recursive: folder === this.folder });
-      }
+      if (!existsSync(folder)) mkdirSync(folder, { recursive: folder === this.folder });
     } catch (error) {
       throw new RefusedError({
         expected: "a folder that runs can be recorded in",

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { digestOf } from "../../src/core/protocol/canonical.js";
@@ -146,6 +146,18 @@ describe("pack", () => {
     utimesSync(join(lab.pack, "brought/evaluate.sh"), 0, 0);
     const second = await pack("brought", "two.tar.gz");
     expect(digestOf(readFileSync(second.file))).toBe(digestOf(readFileSync(first.file)));
+  });
+
+  it("lies beside the runs where no place is named, and leaves the environment's folder as it was", async () => {
+    const folder = join(lab.pack, "brought");
+    const files = readdirSync(folder, { recursive: true });
+    const { code, stdout, stderr } = await commandLine(lab, "pack", "brought").ended;
+    const file = join(lab.project, ".trialist/packets/brought-t1.tar.gz");
+    expect([code, stderr, stdout]).toEqual([0, "", expect.stringContaining(`${file}: t1, `)]);
+    expect(entriesOf(file).length).toBeGreaterThan(5);
+    expect(readdirSync(folder, { recursive: true })).toEqual(files);
+    const again = await commandLine(lab, "pack", "brought").ended;
+    expect([again.code, again.stderr]).toEqual([2, expect.stringMatching(/a path for a new file.*Choose another --out/s)]);
   });
 
   it("holds the ledger when asked, and it can be imported", async () => {

@@ -16,7 +16,7 @@ export const command: CliCommand = {
       )
       .argument("<run>", "name of the run")
       .option("--trial <id>", "the trial (default: the best)")
-      .option("--out <file>", "a new file (default: RUN-TRIAL.tar.gz)")
+      .option("--out <file>", "a new file (default: .trialist/packets/RUN-TRIAL.tar.gz)")
       .option("--with-data", "include labels, and data that a preparation can make again")
       .option("--with-ledger", "include the run's whole ledger")
       .addHelpText("after", "\nExample:\n  trialist pack night\n  trialist pack night --trial t7 --out t7.tar.gz --with-ledger");
@@ -26,11 +26,12 @@ export const command: CliCommand = {
     const project = new Project(folder);
     const inspected = inspectRun(project, name);
     try {
-      const trial = textOption(options, "trial") ?? inspected.state.leader?.trial ?? null;
-      const file = resolve(folder, textOption(options, "out") ?? `${name}-${trial ?? "none"}.tar.gz`);
+      const trial = textOption(options, "trial") ?? null;
+      const out = textOption(options, "out");
+      const file = out === undefined ? null : resolve(folder, out);
       const wanted = { trial, file, withData: options["withData"] === true, withLedger: options["withLedger"] === true };
       const packed = await packRun(project, await openHost(), inspected, wanted, (line) => terminal.note(printable(line)));
-      terminal.say(printable(`${file}: ${packed.trial}, ${plural(packed.files, "file")}, ${bytes(packed.bytes)}`));
+      terminal.say(printable(`${packed.file}: ${packed.trial}, ${plural(packed.files, "file")}, ${bytes(packed.bytes)}`));
       terminal.say(`packet ${packed.digest}`);
       if (packed.holdsLabels) terminal.note("WARNING: it holds labels of the in-loop split: give it to nobody who proposes candidates.");
       for (const { what, why } of packed.leftOut) terminal.say(printable(`left out: ${what}: ${why}`));
