@@ -1,4 +1,5 @@
-import { configurationOf } from "../core/harness/state.js";
+import { configurationOf, trialNamed } from "../core/harness/state.js";
+import { readManifest } from "../core/protocol/candidate.js";
 import { type CandidateSource, candidateOfFolder, candidateOfTrial } from "./candidate-source.js";
 import { inspectRun } from "./inspect.js";
 import { type Operated, operate } from "./operate.js";
@@ -12,8 +13,15 @@ export interface QueueRequest extends Pick<CandidateMessage, "base" | "before" |
   readonly hypothesis: string | null;
 }
 
+export interface Added extends Operated {
+  /** Files of the folder that are no part of the surface. */
+  readonly leftOut: number;
+  /** Files of the run's baseline that the candidate does not have: it stands for the whole surface. */
+  readonly removes: readonly string[];
+}
+
 /** Puts a candidate into a run's queue, whoever owns the run. @throws RefusedError, SurfaceRefusedError, OwnerCommandError */
-export async function addToQueue(project: Project, name: string, request: QueueRequest): Promise<Operated & { readonly leftOut: number }> {
+export async function addToQueue(project: Project, name: string, request: QueueRequest): Promise<Added> {
   const { source, base, before, reason } = request;
   const found = await candidateFrom(project, name, source);
   const message: CandidateMessage = {
@@ -29,7 +37,21 @@ export async function addToQueue(project: Project, name: string, request: QueueR
       content: Buffer.from(found.contents.get(digest) ?? []).toString("base64"),
     })),
   };
-  return { ...(await operate(project, name, message)), leftOut: found.leftOut };
+  const removes = missingFrom(project, name, new Set(message.files.map(({ path }) => path)));
+  return { ...(await operate(project, name, message)), leftOut: found.leftOut, removes };
+}
+
+function missingFrom(project: Project, name: string, paths: ReadonlySet<string>): string[] {
+  const { state, ledger, close } = inspectRun(project, name);
+  try {
+    // Before the baseline is admitted nothing can be added, and the run says so itself.
+    const baseline = trialNamed(state, "t0");
+    if (baseline === null) return [];
+    const { files } = readManifest(ledger.blob(baseline.candidate.blob));
+    return files.flatMap(({ path }) => (paths.has(path) ? [] : [path]));
+  } finally {
+    close();
+  }
 }
 
 async function candidateFrom(project: Project, name: string, source: CandidateSource) {

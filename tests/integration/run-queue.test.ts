@@ -198,6 +198,23 @@ describe("the queue of a run that another process owns", () => {
 });
 
 describe("the queue of a run that nobody owns", () => {
+  it("says which files of the baseline a folder that is no whole candidate removes", async () => {
+    writePack(proposes(scoring(200), "first"));
+    lab.write({ "baseline/lib/a b.sh": "echo\n", "baseline/lib/c.sh": "echo\n" });
+    await driven(lab, [create(3)]);
+    await drive(lab, [{ do: "work", name: "run", death: { side: "after", append: 6 } }]).ended;
+    const add = (folder: string, ...words: string[]) =>
+      said("queue", "run", "add", folder, "--hypothesis", "idea", "--reason", "r", ...words);
+    const part = await add(idea("a", scoring(300)));
+    expect(part.stdout).toContain(
+      'It removes 2 files that the baseline has: "lib/a b.sh", lib/c.sh; a folder stands for the whole candidate.',
+    );
+    const less = await add(idea("b", { ...scoring(301), "lib/c.sh": "echo\n" }), "--json");
+    expect(JSON.parse(less.stdout)).toMatchObject({ entry: "q2", removes: ["lib/a b.sh"] });
+    const whole = await add(idea("c", { ...scoring(302), "lib/c.sh": "echo\n", "lib/a b.sh": "echo\n" }));
+    expect(whole.stdout).not.toContain("removes");
+  });
+
   it("survives a kill: what was added meanwhile is measured once the run goes on", async () => {
     writePack(proposes(scoring(200), "first"), proposes(scoring(220), "second"));
     await driven(lab, [create(3)]);

@@ -1,17 +1,19 @@
 import { resolve } from "node:path";
-import { candidateSource } from "../../../app/candidate-source.js";
+import { type CandidateSource, candidateSource } from "../../../app/candidate-source.js";
 import { inspectRun } from "../../../app/inspect.js";
 import { operate } from "../../../app/operate.js";
 import { Project } from "../../../app/project.js";
 import { addToQueue } from "../../../app/queue.js";
 import type { OperatorCommand } from "../../../core/protocol/commands.js";
+import { printable } from "../../../research/report/hostile-text.js";
+import { plural } from "../../../research/report/numbers.js";
 import { queueText, queueView } from "../../../research/report/queue-view.js";
 import { type CliCommand, type CommandInput, exitCodes, reasonOption, textOption } from "../command.js";
 import { UsageError } from "../usage-error.js";
 
 const example = `
 Without a word: lists what waits. The words:
-  add FOLDER | RUN:tN   puts a candidate into the queue: a folder laid out as the environment's baseline, or another run's trial
+  add FOLDER | RUN:tN   puts a candidate into the queue: a whole folder laid out as the environment's baseline, or another run's trial
   remove qN | tN        takes an entry out, or cancels a trial of which nothing runs
   move qN               to the end, or with --before qM in front of another one
 
@@ -64,8 +66,20 @@ async function add({ options, folder, terminal }: CommandInput, name: string, wh
   const added = await addToQueue(new Project(folder), name, request);
   terminal.say(`${added.entry} waits in the queue of ${name}, which is ${added.phase}: it is measured before what researchers propose.`);
   if (added.leftOut > 0) terminal.say(`Left out, since it is no part of the surface: ${added.leftOut} of the folder's files.`);
+  if (added.removes.length > 0) terminal.say(removal(added.removes, source.kind));
   terminal.data({ run: name, ...added });
   return exitCodes.ok;
+}
+
+/** Somebody who brings only what they changed has not meant to delete the rest. */
+function removal(paths: readonly string[], kind: CandidateSource["kind"]): string {
+  const most = 20;
+  const named = paths.slice(0, most).map((path) => (/^[\w./-]+$/.test(path) ? path : JSON.stringify(path)));
+  const more = paths.length > most ? `, and ${paths.length - most} more` : "";
+  const what = kind === "folder" ? "a folder" : "a trial";
+  return printable(
+    `It removes ${plural(paths.length, "file")} that the baseline has: ${named.join(", ")}${more}; ${what} stands for the whole candidate.`,
+  );
 }
 
 function commandOf({ options }: CommandInput, action: string, what: string, reason: string): OperatorCommand {
