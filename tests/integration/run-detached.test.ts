@@ -30,6 +30,8 @@ describe("a detached run", () => {
     const heard = [...lookers, left].map(({ child }) => new Promise((resolve) => child.stderr?.once("data", resolve)));
     await Promise.all(heard);
     await expect.poll(() => inspectRun(new Project(lab.project), "night").state.searchTrialsEnded, { timeout: 20_000 }).toBe(1);
+    const second = await commandLine(lab, "resume", "night", "--detach").ended;
+    expect([second.code, second.stdout, second.stderr]).toEqual([2, "", expect.stringContaining(`owned by process ${pid}`)]);
     left.child.kill("SIGINT");
     const gone = await left.ended;
     expect([gone.code, gone.stderr]).toEqual([130, expect.stringContaining("the run goes on")]);
