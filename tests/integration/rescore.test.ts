@@ -343,8 +343,9 @@ describe("a packet that is made to do harm", () => {
   });
 
   it("a path that is no packet, a folder, and options that make no sense: refused", async () => {
-    expect((await rescore(join(dirname(file("x")), "none"))).code).toBe(5);
-    expect((await rescore(receiver.project)).code).toBe(5);
+    const missing = await rescore(join(dirname(file("x")), "none"));
+    expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining("no file of that name")]);
+    expect((await rescore(receiver.project)).code).toBe(2);
     expect((await rescore(file("whole"), "--pairs", "0")).code).toBe(2);
     expect((await commandLineWith(receiver, {}, "rescore").ended).code).toBe(2);
   });
