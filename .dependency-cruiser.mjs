@@ -178,7 +178,9 @@ export default {
       comment:
         "Not even in several steps: what a run is made of must have no path to the held-out results. " +
         "Find the import in the middle of the reported chain and cut it there.",
-      from: { path: "^src/(core|research|app/(own-run|create-run|list-run|record-start|run-configuration|perform|tool-sessions|researchers|agents|optimizers|known-calibration|known-gate))" },
+      from: {
+        path: "^src/(core|research|app/(own-run|create-run|list-run|record-start|run-configuration|perform|tool-sessions|researchers|agents|optimizers|known-calibration|known-gate))",
+      },
       to: { path: sealedFile, reachable: true },
     },
     // ── everywhere ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -20,11 +20,19 @@ const ideas = [
   ["Two rows are enough", (text) => text.slice(0, text.indexOf(start)) + twoRows, "let above"],
   ["Compare numbers, not letters", (text) => text.replaceAll("charAt(", "charCodeAt("), "charCodeAt("],
   ["Equal words need no table", (text) => text.replace(start, `${start}  if (left === right) return 0;\n`), "if (left === right)"],
-  ["Comparisons are faster than Math.min",
-    (text) => text.replace(/Math\.min\((.*), (.*), (.*)\);/, "least($1, $2, $3);") +
-      "\nfunction least(one, two, three) {\n  const small = one < two ? one : two;\n  return small < three ? small : three;\n}\n", "least("],
+  [
+    "Comparisons are faster than Math.min",
+    (text) =>
+      text.replace(/Math\.min\((.*), (.*), (.*)\);/, "least($1, $2, $3);") +
+      "\nfunction least(one, two, three) {\n  const small = one < two ? one : two;\n  return small < three ? small : three;\n}\n",
+    "least(",
+  ],
   ["Typed arrays", (text) => text.replace("new Array(right.length + 1).fill(0)", "new Uint16Array(right.length + 1)"), "new Uint16Array("],
-  ["Longer words first", (text) => text.replace(start, `${start}  if (left.length < right.length) [left, right] = [right, left];\n`), "left.length < right.length"],
+  [
+    "Longer words first",
+    (text) => text.replace(start, `${start}  if (left.length < right.length) [left, right] = [right, left];\n`),
+    "left.length < right.length",
+  ],
   ["Only the ends of words matter", (text) => text.replace(start, `${start}  left = left.slice(0, 4);\n`), "left.slice(0, 4)"],
 ];
 
