@@ -64,8 +64,13 @@ export class EarlierCopy {
 
   /** A link changes a file's times: without this the earlier environment would be read again when it is opened. */
   close(): void {
-    for (const file of this.linked) this.memory.remember(join(this.pack, file.path), file.digest);
-    this.memory.close();
+    try {
+      for (const file of this.linked) this.memory.remember(join(this.pack, file.path), file.digest);
+    } catch {
+      // Somebody removed it meanwhile: nobody will open it.
+    } finally {
+      this.memory.close();
+    }
   }
 }
 

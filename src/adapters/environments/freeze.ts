@@ -65,8 +65,9 @@ export async function freezeEnvironment(loaded: LoadedEnvironment, cache: Cache)
   }
   const earlier = EarlierCopy.of(cache, loaded.folder);
   await rename(folder, `${folder}.damaged-${randomBytes(4).toString("hex")}`).catch(ignoreMissing);
-  const isCopied = await copyPack(loaded, inventory, earlier, folder).finally(() => sleep(clockMs));
-  earlier?.close();
+  const isCopied = await copyPack(loaded, inventory, earlier, folder)
+    .finally(() => sleep(clockMs))
+    .finally(() => earlier?.close());
   if (isCopied) await rememberCopies(cache, folder, inventory);
   EarlierCopy.remember(cache, loaded.folder, digest);
   return openFrozen(cache, digest);

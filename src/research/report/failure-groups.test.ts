@@ -27,7 +27,7 @@ function failed(id: number, stderr: string, status: TrialStatus = "crashed", std
 }
 
 const python = (line: string): string =>
-  `Traceback (most recent call last):\n  File "/work/train.py", line 7, in <module>\n    x()\n${line}\n`;
+  `Traceback (most recent call last):\n  File "/app/train.py", line 7, in <module>\n    x()\n${line}\n`;
 
 describe("what an output says went wrong", () => {
   it("is the exception, wherever it stands before what only says where", () => {

@@ -5,6 +5,7 @@ import { exceeds, nothing } from "../../protocol/budget.js";
 import { canonicalJson, digestOf } from "../../protocol/canonical.js";
 import type { Command, Decision } from "../../protocol/commands.js";
 import type { RunEvent } from "../../protocol/events.js";
+import { budgetUsedUp } from "../budget-sentences.js";
 import { drawsOf } from "../draw.js";
 import { roundReservation } from "../reservations.js";
 import { activeTime, configurationOf, type QueueEntry, type RunState, trialNamed } from "../state.js";
@@ -101,7 +102,7 @@ function researcherFor(state: RunState, role: string): string {
 function exhausted(state: RunState, cap: string, why = ""): ReturnType<Handler<never>> {
   // What is in flight may free its reservation: only an idle run is at its cap. An open turn holds no trial.
   const isAtCap = cap === "trials" ? idle(state) : holdsNothing(state);
-  return isAtCap ? only(...finishing(state, `budget: ${cap}${why}`, true)) : only();
+  return isAtCap ? only(...finishing(state, `${budgetUsedUp.write(cap)}${why}`, true)) : only();
 }
 
 function tooDear(state: RunState, cap: BudgetDimension, role: string, wanted: Amount): string {
